@@ -13,7 +13,8 @@ void KernelBuilder::setDims(Value position, bool reducedOnes) {
       dims.push_back(dim);
   for (size_t k = dims.size(); k-- > 0;) {
     Value size = s.constant(nest.space.sizes[dims[k]]);
-    nodes.setDim(dims[k], k == 0 ? position : b.create<arith::RemUIOp>(s.loc, position, size).getResult());
+    nodes.position.setDim(dims[k],
+                          k == 0 ? position : b.create<arith::RemUIOp>(s.loc, position, size).getResult());
     if (k > 0)
       position = b.create<arith::DivUIOp>(s.loc, position, size);
   }
@@ -34,7 +35,7 @@ void KernelBuilder::overRange(Value from, Value to, llvm::function_ref<void()> w
   bool hasRest = !isStatic || (high - low).srem(APInt(64, lanes)) != 0;
   if (hasWhole) {
     auto loop = s.beginLoop(from, whole, lanes);
-    nodes.setDim(v, loop.iv);
+    nodes.position.setDim(v, loop.iv);
     write();
     s.endLoop(loop);
   }
@@ -47,10 +48,10 @@ void KernelBuilder::overRange(Value from, Value to, llvm::function_ref<void()> w
   else
     rest = s.beginLoop(whole, to, lanes);
   Value start = isStatic ? whole : rest->iv;
-  nodes.setDim(v, start);
-  nodes.setMask(0, nodes.lanesBelow(start, 0, to));
+  nodes.position.setDim(v, start);
+  nodes.position.setMask(0, nodes.lanes.below(start, 0, to));
   write();
-  nodes.setMask(0, nullptr);
+  nodes.position.setMask(0, nullptr);
   if (isStatic)
     s.endBlock();
   else
@@ -61,7 +62,7 @@ SmallVector<Value> KernelBuilder::neutralTotals(ArrayRef<Node *> level, int64_t 
   SmallVector<Value> totals;
   for (Node *reduction : level) {
     Value neutral = b.create<arith::ConstantOp>(s.loc, neutralElement(b, reduction));
-    totals.append(copies, nest.vectorDim ? nodes.splat(neutral) : neutral);
+    totals.append(copies, nest.vectorDim ? nodes.lanes.splat(neutral) : neutral);
   }
   return totals;
 }
@@ -73,7 +74,7 @@ void KernelBuilder::accumulate(ArrayRef<Node *> level, int64_t copies, SmallVect
       Value x = nodes.emitVector(reduction->operands[0], copy);
       x = nodes.toCompute(x, reduction->type);
       Value sum = combine(b, s.loc, reduction, total, x);
-      Value mask = nest.kind == ds::KernelKind::Row ? nodes.maskOf(copy) : Value();
+      Value mask = nest.kind == ds::KernelKind::Row ? nodes.position.maskOf(copy) : Value();
       total = mask ? b.create<arith::SelectOp>(s.loc, mask, sum, total).getResult() : sum;
     }
   }

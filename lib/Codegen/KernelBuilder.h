@@ -14,7 +14,7 @@ public:
       : nest(nest), units(divideWork(nest, lanes)), lanes(lanes),
         s(builder, function.getLoc(), function.addEntryBlock(builder)), b(builder),
         nodes(s, module, function.getArgument(0), lanes) {
-    nodes.setNest(&nest);
+    nodes.position.setNest(&nest);
   }
 
   const LoopNest &nest;

@@ -45,9 +45,10 @@ void emitKernelColumns(KernelBuilder &k, Value chunk) {
   const LoopNest &nest = k.nest;
   int64_t copies = k.units.chunk / k.lanes, size = nest.vectorSize();
   Value start = k.b.create<arith::MulIOp>(s.loc, chunk, s.constant(k.units.chunk));
-  nodes.setDim(*nest.vectorDim, start);
+  nodes.position.setDim(*nest.vectorDim, start);
   for (int64_t copy = 0; copy < copies; ++copy)
-    nodes.setMask(copy, size % k.units.chunk ? nodes.lanesBelow(start, copy, s.constant(size)) : Value());
+    nodes.position.setMask(copy,
+                           size % k.units.chunk ? nodes.lanes.below(start, copy, s.constant(size)) : Value());
   for (unsigned level = 1; level <= nest.lastLevel(); ++level) {
     SmallVector<Node *> reductions = nest.reductionsOf(level);
     SmallVector<Value> totals = columnStage(k, reductions, copies);

@@ -68,7 +68,7 @@ void KernelEmitter::emitUnit(Value unit) {
     unit = b.create<arith::DivUIOp>(s.loc, unit, count);
   }
   k.setDims(unit, false);
-  nodes.setReductionScope(s.depth());
+  nodes.position.setReductionScope(s.depth());
   if (nest.kind == ds::KernelKind::Row)
     return emitKernelRow(k);
   if (nest.kind == ds::KernelKind::Column)
@@ -103,10 +103,10 @@ void KernelEmitter::emitPieces(Value from, Value to) {
       low = b.create<arith::MaxSIOp>(s.loc, from, low);
       high = b.create<arith::MinSIOp>(s.loc, to, high);
     }
-    nodes.setNest(pieces.back().get());
+    nodes.position.setNest(pieces.back().get());
     k.overRange(low, high, [&] { nodes.storeFull(*pieces.back(), 0); });
   }
-  nodes.setNest(&nest);
+  nodes.position.setNest(&nest);
 }
 
 } // namespace

@@ -67,7 +67,7 @@ SmallVector<Value> RowEmitter::rowLoop(ArrayRef<Node *> level, int64_t from, int
   if (from == to)
     return totals;
   auto loop = s.beginLoop(s.constant(from), s.constant(to), lanes * copies, totals);
-  nodes.setDim(*nest.vectorDim, loop.iv);
+  nodes.position.setDim(*nest.vectorDim, loop.iv);
   totals = loop.carried;
   k.accumulate(level, copies, totals);
   return s.endLoop(loop, totals);
@@ -87,10 +87,10 @@ SmallVector<Value> RowEmitter::rowStage(ArrayRef<Node *> level) {
     if (whole != size) {
       s.beginBlock();
       Value start = s.constant(whole);
-      nodes.setDim(*nest.vectorDim, start);
-      nodes.setMask(0, nodes.lanesBelow(start, 0, s.constant(size)));
+      nodes.position.setDim(*nest.vectorDim, start);
+      nodes.position.setMask(0, nodes.lanes.below(start, 0, s.constant(size)));
       k.accumulate(level, 1, firsts);
-      nodes.setMask(0, nullptr);
+      nodes.position.setMask(0, nullptr);
       s.endBlock();
     }
     for (size_t i = 0; i < level.size(); ++i)

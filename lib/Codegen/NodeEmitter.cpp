@@ -6,30 +6,12 @@
 
 namespace mlir::ds::codegen {
 
-/// Variant numbers of the memo beside those of copies.
 Type NodeEmitter::computeType(Type type) {
   if (isNarrow(type))
     return Float32Type::get(type.getContext());
   if (auto integer = dyn_cast<IntegerType>(type); integer && !integer.isSignless())
     return IntegerType::get(type.getContext(), integer.getWidth());
   return type;
-}
-
-Type NodeEmitter::vectorOf(Type element) const {
-  return isa<LLVM::LLVMPointerType>(element) ? LLVM::getFixedVectorType(element, lanes)
-                                             : VectorType::get({lanes}, element);
-}
-
-void NodeEmitter::setDim(unsigned dim, Value value) { dims[dim] = {value, s.depth()}; }
-
-void NodeEmitter::setMask(unsigned copy, Value mask) { masks[copy] = mask; }
-
-unsigned NodeEmitter::scopeOf(uint32_t dependsOn, unsigned level) const {
-  unsigned scope = level > 0 ? reductionScope : 0;
-  for (auto &[dim, value] : dims)
-    if ((dependsOn >> dim) & 1)
-      scope = std::max(scope, value.scope);
-  return scope;
 }
 
 Value NodeEmitter::emit(const Node *node, unsigned copy) {
@@ -41,7 +23,7 @@ Value NodeEmitter::emit(const Node *node, unsigned copy) {
   for (const Node *operand : node->operands)
     if (!rowCaches.contains(node) || rowCaches[node].firstStage == stage)
       emit(operand, copy);
-  unsigned scope = scopeOf(node->dims, node->level);
+  unsigned scope = position.scopeOf(node->dims, node->level);
   Value value = s.at(scope, [&] {
     auto cache = rowCaches.find(node);
     return cache == rowCaches.end() ? compute(node, copy) : throughCache(node, copy, cache->second);
@@ -52,15 +34,21 @@ Value NodeEmitter::emit(const Node *node, unsigned copy) {
 
 Value NodeEmitter::emitVector(const Node *node, unsigned copy) {
   Value value = emit(node, copy);
-  if (!nest->vectorDim || isa<VectorType>(value.getType()))
+  if (!position.nest().vectorDim || isa<VectorType>(value.getType()))
     return value;
   if (Value known = s.lookup(node, kSplat))
     return known;
-  unsigned scope = scopeOf(node->dims, node->level);
-  Value repeated =
-      s.at(scope, [&] { return node->kind == Node::Kind::Constant ? constantOf(node, true) : splat(value); });
+  unsigned scope = position.scopeOf(node->dims, node->level);
+  Value repeated = s.at(scope, [&] {
+    return node->kind == Node::Kind::Constant ? constantOf(node, true) : lanes.splat(value);
+  });
   s.remember(scope, node, kSplat, repeated);
   return repeated;
+}
+
+void NodeEmitter::store(const NestOutput &output, unsigned copy) {
+  bool varies = position.varies(output.address->dims);
+  memory.store(output, varies ? emitVector(output.value, copy) : emit(output.value, copy), copy);
 }
 
 void NodeEmitter::storeFull(const LoopNest &piece, unsigned copy) {
@@ -85,11 +73,11 @@ Value NodeEmitter::compute(const Node *node, unsigned copy) {
   switch (node->kind) {
   case Node::Kind::Load:
   case Node::Kind::Table:
-    return load(node, copy);
+    return memory.load(node, copy);
   case Node::Kind::Constant:
     return constantOf(node, false);
   case Node::Kind::Position:
-    return position(node, copy);
+    return positionOf(node, copy);
   case Node::Kind::Random:
     return random(node, copy);
   case Node::Kind::Elementwise:
@@ -100,6 +88,19 @@ Value NodeEmitter::compute(const Node *node, unsigned copy) {
     break;
   }
   llvm_unreachable("reductions are defined by their stage");
+}
+
+Value NodeEmitter::throughCache(const Node *node, unsigned copy, const RowCache &cache) {
+  Value pointer = memory.elementPointer(cache.memory, node->type, position.dim(*position.nest().vectorDim));
+  if (rowBase)
+    pointer = memory.elementPointer(pointer, node->type, rowBase);
+  if (copy)
+    pointer = memory.elementPointer(pointer, node->type, s.constant(copy * lanes.count));
+  if (stage > cache.firstStage)
+    return memory.loadAt(pointer, node->type, copy);
+  Value value = compute(node, copy);
+  memory.storeAt(pointer, node->type, value, copy);
+  return value;
 }
 
 Value NodeEmitter::toCompute(Value value, Type type) {
@@ -145,14 +146,15 @@ Value NodeEmitter::constantOf(const Node *node, bool asVector) {
   else if (isNarrow(node->type))
     value = IntegerAttr::get(type, cast<FloatAttr>(value).getValue().bitcastToAPInt());
   if (asVector)
-    value = DenseElementsAttr::get(cast<ShapedType>(vectorOf(type)), value);
+    value = DenseElementsAttr::get(cast<ShapedType>(lanes.vectorOf(type)), value);
   return b.create<arith::ConstantOp>(s.loc, value);
 }
 
-Value NodeEmitter::position(const Node *node, unsigned copy) {
-  Value number = isVector(node) ? vectorIndex(node->index, copy, b.getI64Type()) : scalarIndex(node->index);
+Value NodeEmitter::positionOf(const Node *node, unsigned copy) {
+  Value number =
+      isVector(node) ? indices.vector(node->index, copy, b.getI64Type()) : indices.scalar(node->index);
   Type element = computeType(node->type);
-  Type type = isVector(node) ? vectorOf(element) : element;
+  Type type = isVector(node) ? lanes.vectorOf(element) : element;
   if (isa<FloatType>(element))
     return fromCompute(b.create<arith::SIToFPOp>(s.loc, type, number), node->type);
   return element.isInteger(64) ? number : b.create<arith::TruncIOp>(s.loc, type, number).getResult();
@@ -162,15 +164,15 @@ Value NodeEmitter::guard(const Node *node, unsigned copy) {
   bool asVector = isVector(node);
   Value all;
   for (const Condition &condition : node->conditions) {
-    bool vectorCondition = nest->vectorDim && ((condition.expr->dims >> *nest->vectorDim) & 1);
-    Value expr =
-        vectorCondition ? vectorIndex(condition.expr, copy, b.getI64Type()) : scalarIndex(condition.expr);
+    bool vectorCondition = position.varies(condition.expr->dims);
+    Value expr = vectorCondition ? indices.vector(condition.expr, copy, b.getI64Type())
+                                 : indices.scalar(condition.expr);
     auto bound = [&](arith::CmpIPredicate predicate, int64_t limit) {
       Value limitValue = s.constant(limit);
-      Value test =
-          b.create<arith::CmpIOp>(s.loc, predicate, expr, vectorCondition ? splat(limitValue) : limitValue);
+      Value test = b.create<arith::CmpIOp>(s.loc, predicate, expr,
+                                           vectorCondition ? lanes.splat(limitValue) : limitValue);
       if (asVector && !vectorCondition)
-        test = splat(test);
+        test = lanes.splat(test);
       all = all ? b.create<arith::AndIOp>(s.loc, all, test).getResult() : test;
     };
     bound(arith::CmpIPredicate::sge, condition.low);
@@ -208,7 +210,7 @@ static Value drawPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter
 Value NodeEmitter::random(const Node *node, unsigned copy) {
   bool asVector = isVector(node);
   Location loc = s.loc;
-  Type i32 = b.getI32Type(), type = asVector ? vectorOf(i32) : i32;
+  Type i32 = b.getI32Type(), type = asVector ? lanes.vectorOf(i32) : i32;
   auto word = [&](int64_t value) -> Value {
     TypedAttr attribute = b.getI32IntegerAttr(int32_t(uint32_t(value)));
     if (asVector)
@@ -219,23 +221,23 @@ Value NodeEmitter::random(const Node *node, unsigned copy) {
   auto halves = [&](Value wide) -> std::pair<Value, Value> {
     Type wideType = wide.getType(), narrow = isa<VectorType>(wideType) ? type : i32;
     Value shift = b.create<arith::ConstantOp>(loc, b.getI64IntegerAttr(32));
-    Value high = b.create<arith::ShRUIOp>(loc, wide, isa<VectorType>(wideType) ? splat(shift) : shift);
+    Value high = b.create<arith::ShRUIOp>(loc, wide, isa<VectorType>(wideType) ? lanes.splat(shift) : shift);
     return {b.create<arith::TruncIOp>(loc, narrow, wide), b.create<arith::TruncIOp>(loc, narrow, high)};
   };
   auto spread = [&](Value value) {
-    return asVector && !isa<VectorType>(value.getType()) ? splat(value) : value;
+    return asVector && !isa<VectorType>(value.getType()) ? lanes.splat(value) : value;
   };
 
-  Value draw = asVector ? vectorIndex(node->index, copy, b.getI64Type()) : scalarIndex(node->index);
+  Value draw = asVector ? indices.vector(node->index, copy, b.getI64Type()) : indices.scalar(node->index);
   Value two = s.constant(2);
-  Value block = b.create<arith::ShRUIOp>(loc, draw, asVector ? splat(two) : two);
+  Value block = b.create<arith::ShRUIOp>(loc, draw, asVector ? lanes.splat(two) : two);
   Value lane = b.create<arith::AndIOp>(loc, halves(draw).first, word(3));
   auto [key0, key1] = halves(emit(node->operands[0], copy));
   auto op = cast<ds::RandomUniformOp>(node->op);
   std::array<Value, 4> counters = {halves(block).first, halves(block).second, word(int64_t(op.getId())),
                                    spread(halves(emit(node->operands[1], copy)).first)};
   Value bits = drawPhilox(b, loc, counters, spread(key0), spread(key1), lane, word);
-  Type f32 = b.getF32Type(), floats = asVector ? vectorOf(f32) : f32;
+  Type f32 = b.getF32Type(), floats = asVector ? lanes.vectorOf(f32) : f32;
   Value number = b.create<arith::SIToFPOp>(loc, floats, b.create<arith::ShRUIOp>(loc, bits, word(8)));
   TypedAttr scale = b.getF32FloatAttr(0x1p-24f);
   if (asVector)

@@ -17,7 +17,7 @@ CudaBuilder::CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaT
     : nest(nest), mapping(mapping), thread(thread), operands(operands), module(module),
       s(builder, function.getLoc(), function.addEntryBlock(builder)), b(builder),
       nodes(s, module, Value(), mapping.lanes) {
-  nodes.setNest(&nest);
+  nodes.position.setNest(&nest);
   nodes.hasNativeBf16 = thread.hasNativeBf16();
   setOperands(nodes);
   threadIndex = thread.threadIndex(b, s.loc);
@@ -29,7 +29,7 @@ void CudaBuilder::setOperands(NodeEmitter &emitter) {
   unsigned given = 0;
   for (auto [number, alignment] : llvm::enumerate(operands.alignments))
     if (operands.isGiven(number))
-      emitter.setBuffer(number, thread.operand(b, s.loc, given++), alignment);
+      emitter.memory.setBuffer(number, thread.operand(b, s.loc, given++), alignment);
 }
 
 //===----------------------------------------------------------------------===//
@@ -73,7 +73,7 @@ void CudaBuilder::setDims(Value position, bool reducedOnes) {
     }
   for (size_t k = dims.size(); k-- > 0;) {
     int64_t size = std::max<int64_t>(nest.space.sizes[dims[k]], 1);
-    nodes.setDim(dims[k], k == 0 ? position : remainder(position, size, bound));
+    nodes.position.setDim(dims[k], k == 0 ? position : remainder(position, size, bound));
     if (k > 0)
       position = quotient(position, size, bound);
   }
@@ -87,7 +87,7 @@ SmallVector<Value> CudaBuilder::neutralTotals(ArrayRef<Node *> level) {
   SmallVector<Value> totals;
   for (Node *reduction : level) {
     Value neutral = b.create<arith::ConstantOp>(s.loc, neutralElement(b, reduction));
-    totals.push_back(nest.vectorDim ? nodes.splat(neutral) : neutral);
+    totals.push_back(nest.vectorDim ? nodes.lanes.splat(neutral) : neutral);
   }
   return totals;
 }

@@ -41,7 +41,7 @@ void ColumnEmitter::setTile(Value tile) {
     hasColumn = c.isBelow(vector, m.rowVectors);
     vector = b.create<arith::SelectOp>(s.loc, hasColumn, vector, s.constant(m.rowVectors - 1));
   }
-  c.nodes.setDim(*nest.vectorDim, c.mul(vector, m.lanes));
+  c.nodes.position.setDim(*nest.vectorDim, c.mul(vector, m.lanes));
 }
 
 /// The thread's totals down its columns.
@@ -116,7 +116,7 @@ void ColumnEmitter::emit() {
   down = c.quotient(c.threadIndex, m.columnThreads, 1024);
   auto loop = s.beginLoop(c.blockIndex, s.constant(m.extent), c.blockCount);
   setTile(loop.iv);
-  c.nodes.setReductionScope(s.depth());
+  c.nodes.position.setReductionScope(s.depth());
   for (unsigned level = 1; level <= nest.lastLevel(); ++level) {
     SmallVector<Node *> reductions = nest.reductionsOf(level);
     SmallVector<Value> totals = walk(reductions);

@@ -16,7 +16,7 @@ namespace {
 void emitSingle(CudaBuilder &c) {
   Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
   Block *exit = c.s.beginIf(c.isBelow(number, 1));
-  c.nodes.setReductionScope(c.s.depth());
+  c.nodes.position.setReductionScope(c.s.depth());
   for (unsigned level = 1; level <= c.nest.lastLevel(); ++level) {
     SmallVector<Node *> reductions = c.nest.reductionsOf(level);
     SmallVector<Value> totals = c.neutralTotals(reductions);
@@ -35,7 +35,7 @@ void emitSingle(CudaBuilder &c) {
 void emitPieces(CudaBuilder &c, const Body &body, const Layout &layout, Value start) {
   unsigned v = *c.nest.vectorDim;
   if (c.nest.cuts.empty()) {
-    c.nodes.setDim(v, start);
+    c.nodes.position.setDim(v, start);
     return c.nodes.storeFull(c.nest, 0);
   }
   SmallVector<int64_t> bounds{0};
@@ -49,13 +49,13 @@ void emitPieces(CudaBuilder &c, const Body &body, const Layout &layout, Value st
     Value low = c.s.constant(bounds[k]);
     Value inside = c.b.create<arith::CmpIOp>(c.s.loc, arith::CmpIPredicate::sge, start, low);
     Block *exit = c.s.beginIf(c.both(inside, c.isBelow(start, bounds[k + 1])));
-    c.nodes.setDim(v, start);
-    c.nodes.setNest(piece.get());
+    c.nodes.position.setDim(v, start);
+    c.nodes.position.setNest(piece.get());
     c.nodes.storeFull(*piece, 0);
     c.s.endIf(exit);
     c.pieces.push_back(std::move(piece));
   }
-  c.nodes.setNest(&c.nest);
+  c.nodes.position.setNest(&c.nest);
 }
 
 void emitPointwise(CudaBuilder &c, const Body &body, const Layout &layout) {
@@ -80,7 +80,7 @@ void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout) {
   Value whole = c.b.create<arith::AndIOp>(c.s.loc, elements, c.s.constant(-lanes));
   Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
   auto loop = c.s.beginLoop(c.mul(number, lanes), whole, c.mul(c.blockCount, c.mapping.blockThreads * lanes));
-  c.nodes.setDim(v, loop.iv);
+  c.nodes.position.setDim(v, loop.iv);
   c.nodes.storeFull(c.nest, 0);
   c.s.endLoop(loop);
   if (lanes == 1)
@@ -99,9 +99,9 @@ void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout) {
 } // namespace
 
 void storeSingles(CudaBuilder &c, NodeEmitter &singles, const LoopNest &piece, Value start) {
-  singles.setNest(&piece);
+  singles.position.setNest(&piece);
   singles.hasNativeBf16 = c.nodes.hasNativeBf16;
-  singles.setDim(*piece.vectorDim, start);
+  singles.position.setDim(*piece.vectorDim, start);
   for (const NestOutput &output : piece.outputs)
     singles.emit(output.value, 0);
   for (const NestOutput &output : piece.outputs)

@@ -55,7 +55,8 @@ void ItemsEmitter::setOperands(NodeEmitter &emitter, Value item) {
   int64_t column = 2;
   for (auto [number, alignment] : llvm::enumerate(c.operands.alignments))
     if (!c.operands.isGiven(number))
-      emitter.setBuffer(number, word(item, column++, LLVM::LLVMPointerType::get(b.getContext())), alignment);
+      emitter.memory.setBuffer(number, word(item, column++, LLVM::LLVMPointerType::get(b.getContext())),
+                               alignment);
 }
 
 void ItemsEmitter::emit(const Body &body, const Layout &layout) {
@@ -72,7 +73,7 @@ void ItemsEmitter::emit(const Body &body, const Layout &layout) {
   setOperands(singles, item);
   Value isWhole = c.isBelow(c.add(start, s.constant(lanes - 1)), elements);
   Block *exit = s.beginIf(isWhole);
-  c.nodes.setDim(*c.nest.vectorDim, start);
+  c.nodes.position.setDim(*c.nest.vectorDim, start);
   c.nodes.storeFull(c.nest, 0);
   s.endIf(exit);
   if (lanes > 1) {

@@ -48,8 +48,8 @@ void RowEmitter::placeCopies() {
       vector = b.create<arith::SelectOp>(s.loc, exists, vector, s.constant(0));
     Value start = c.mul(vector, m.lanes);
     if (copy == 0)
-      c.nodes.setDim(*nest.vectorDim, start);
-    c.nodes.setCopyStart(copy, start);
+      c.nodes.position.setDim(*nest.vectorDim, start);
+    c.nodes.position.setCopyStart(copy, start);
     valid.push_back(exists);
   }
 }
@@ -61,7 +61,7 @@ void RowEmitter::setVector(Value vector) {
     c.setDims(c.quotient(vector, inner, m.rowVectors), true);
     vector = c.remainder(vector, inner, m.rowVectors);
   }
-  c.nodes.setDim(*nest.vectorDim, c.mul(vector, m.lanes));
+  c.nodes.position.setDim(*nest.vectorDim, c.mul(vector, m.lanes));
 }
 
 /// The thread's totals of a walked row.
@@ -135,7 +135,7 @@ void RowEmitter::emit() {
   c.setDims(row, false);
   if (isHeld())
     placeCopies();
-  c.nodes.setReductionScope(s.depth());
+  c.nodes.position.setReductionScope(s.depth());
   for (unsigned level = 1; level <= nest.lastLevel(); ++level)
     reduceLevel(level);
   storeOutputs();

@@ -1,12 +1,9 @@
-//===- NodeMemory.cpp - Loads and stores of a node -----------------------------===//
-//
-// Consecutive lanes load and store as one vector (masked at a row's end), a constant distance between lanes
-// becomes a gather from one base, and only what is left computes an address per lane.
-//
-//===---------------------------------------------------------------------------===//
+//===- MemoryEmitter.cpp - Loads and stores at the current loop position ---------===//
+
+#include "MemoryEmitter.h"
 
 #include "NarrowFloats.h"
-#include "NodeEmitter.h"
+
 #include <numeric>
 
 namespace mlir::ds::codegen {
@@ -31,7 +28,7 @@ static const void *bufferKey(unsigned number) {
   return reinterpret_cast<const void *>(uintptr_t(number) * 2 + 1);
 }
 
-Value NodeEmitter::bufferPointer(unsigned number) {
+Value MemoryEmitter::bufferPointer(unsigned number) {
   if (Value known = s.lookup(bufferKey(number), kSplat))
     return known;
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
@@ -58,7 +55,7 @@ static DenseElementsAttr memoryElements(DenseElementsAttr elements) {
   return DenseElementsAttr::get(flat, values);
 }
 
-Value NodeEmitter::tablePointer(const Node *node) {
+Value MemoryEmitter::tablePointer(const Node *node) {
   if (Value known = s.lookup(node->op, kSplat))
     return known;
   auto elements = memoryElements(cast<DenseElementsAttr>(cast<ds::ConstantOp>(node->op).getValue()));
@@ -82,10 +79,10 @@ Value NodeEmitter::tablePointer(const Node *node) {
   return address;
 }
 
-Value NodeEmitter::elementPointer(Value base, Type type, Value offset) {
+Value MemoryEmitter::elementPointer(Value base, Type type, Value offset) {
   Type pointer = LLVM::LLVMPointerType::get(b.getContext());
   if (isa<VectorType>(offset.getType()))
-    pointer = vectorOf(pointer);
+    pointer = lanes.vectorOf(pointer);
   return b.create<LLVM::GEPOp>(s.loc, pointer, memoryType(type), base, offset);
 }
 
@@ -104,7 +101,7 @@ static bool fitsIn31Bits(const IndexContext &context, Index index) {
   });
 }
 
-Value NodeEmitter::rowPointer(unsigned number, Value base, Type type, Index rest) {
+Value MemoryEmitter::rowPointer(unsigned number, Value base, Type type, Index rest) {
   if (rest->isConstant() && rest->constant == 0)
     return base;
   // A pointer is known by its buffer and offset; offsets are interned, so the buffer's number picks the
@@ -113,73 +110,53 @@ Value NodeEmitter::rowPointer(unsigned number, Value base, Type type, Index rest
   if (Value known = s.lookup(rest, variant))
     return known;
   // A constant belongs beside the pointer: written here, it might stand behind it.
-  Value offset = rest->isConstant() ? Value() : scalarIndex(rest);
-  unsigned scope = scopeOf(rest->dims, 0);
+  Value offset = rest->isConstant() ? Value() : indices.scalar(rest);
+  unsigned scope = position.scopeOf(rest->dims, 0);
   Value pointer =
       s.at(scope, [&] { return elementPointer(base, type, offset ? offset : s.constant(rest->constant)); });
   s.remember(scope, rest, variant, pointer);
   return pointer;
 }
 
-Value NodeEmitter::pointerTo(unsigned number, Value base, Type type, Index index, unsigned copy) {
-  bool varies = nest->vectorDim && ((index->dims >> *nest->vectorDim) & 1);
-  if (!varies)
+Value MemoryEmitter::pointerTo(unsigned number, Value base, Type type, Index index, unsigned copy) {
+  if (!position.varies(index->dims))
     return rowPointer(number, base, type, index);
-  unsigned v = *nest->vectorDim;
+  unsigned v = *position.nest().vectorDim;
   if (!isLinearIn(index, v)) {
-    Type lane = fitsIn31Bits(nest->context, index) ? b.getI32Type() : b.getI64Type();
-    return elementPointer(base, type, vectorIndex(index, copy, lane));
+    Type lane = fitsIn31Bits(position.nest().context, index) ? b.getI32Type() : b.getI64Type();
+    return elementPointer(base, type, indices.vector(index, copy, lane));
   }
   int64_t distance = linearCoefficient(index, v);
-  IndexContext &context = const_cast<IndexContext &>(nest->context);
+  IndexContext &context = const_cast<IndexContext &>(position.nest().context);
   Value pointer = rowPointer(number, base, type, context.add(index, context.dim(v), -distance));
-  bool isPlaced = copyStarts.contains(copy);
-  Value start = isPlaced ? copyStarts[copy] : dims[v].value;
+  Value placed = position.copyStart(copy), start = placed ? placed : position.dim(v);
   if (distance != 1)
     start = b.create<arith::MulIOp>(s.loc, start, s.constant(distance));
   pointer = elementPointer(pointer, type, start);
-  if (copy && !isPlaced)
-    pointer = elementPointer(pointer, type, s.constant(copy * lanes * distance));
+  if (copy && !placed)
+    pointer = elementPointer(pointer, type, s.constant(copy * lanes.count * distance));
   if (distance == 1)
     return pointer;
-  return elementPointer(pointer, type, laneNumbers(b.getI64Type(), distance));
+  return elementPointer(pointer, type, lanes.numbers(b.getI64Type(), distance));
 }
 
-void NodeEmitter::setBuffer(unsigned number, Value pointer, unsigned alignment) {
+void MemoryEmitter::setBuffer(unsigned number, Value pointer, unsigned alignment) {
   s.remember(s.depth(), bufferKey(number), kSplat, pointer);
   alignments[number] = alignment;
 }
 
 /// Bytes of which the address of every vector at `index` is a multiple: vectors start at multiples of
 /// `lanes`.
-unsigned NodeEmitter::alignmentOf(unsigned number, Type type, Index index) const {
+unsigned MemoryEmitter::alignmentOf(unsigned number, Type type, Index index) const {
   auto known = alignments.find(number);
   if (known == alignments.end())
     return byteSize(type);
   uint64_t elements = std::abs(index->constant);
   for (const IndexTerm &term : index->terms) {
-    bool isVector = term.atom->kind == IndexAtom::Kind::Dim && nest->vectorDim == term.atom->dim;
-    elements = std::gcd(elements, uint64_t(std::abs(term.coefficient)) * (isVector ? lanes : 1));
+    bool isVector = term.atom->kind == IndexAtom::Kind::Dim && position.nest().vectorDim == term.atom->dim;
+    elements = std::gcd(elements, uint64_t(std::abs(term.coefficient)) * (isVector ? lanes.count : 1));
   }
   return std::max<uint64_t>(std::gcd(elements * byteSize(type), uint64_t(known->second)), byteSize(type));
-}
-
-Value NodeEmitter::loadAt(Value pointer, Type type, unsigned copy, unsigned alignment) {
-  Type element = memoryType(type);
-  Value mask = maskOf(copy), value;
-  bool gathers = !isa<LLVM::LLVMPointerType>(pointer.getType());
-  if (!gathers && !mask) {
-    value = b.create<LLVM::LoadOp>(s.loc, vectorOf(element), pointer, alignment);
-  } else {
-    Value zero = b.create<arith::ConstantOp>(s.loc, b.getZeroAttr(vectorOf(element)));
-    if (gathers)
-      value = b.create<LLVM::masked_gather>(s.loc, vectorOf(element), pointer, mask ? mask : allLanes(),
-                                            ValueRange{zero}, b.getI32IntegerAttr(alignment));
-    else
-      value = b.create<LLVM::MaskedLoadOp>(s.loc, vectorOf(element), pointer, mask, ValueRange{zero},
-                                           b.getI32IntegerAttr(alignment));
-  }
-  return value;
 }
 
 /// Truth values are bytes in memory.
@@ -190,28 +167,48 @@ static Value fromMemory(OpBuilder &b, Location loc, Value value, Type type) {
   return b.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne, value, zero);
 }
 
-Value NodeEmitter::load(const Node *node, unsigned copy) {
+Value MemoryEmitter::loadAt(Value pointer, Type type, unsigned copy, unsigned alignment) {
+  Type element = memoryType(type);
+  alignment = alignment ? alignment : byteSize(type);
+  Value mask = position.maskOf(copy), value;
+  bool gathers = !isa<LLVM::LLVMPointerType>(pointer.getType());
+  if (!gathers && !mask) {
+    value = b.create<LLVM::LoadOp>(s.loc, lanes.vectorOf(element), pointer, alignment);
+  } else {
+    Value zero = b.create<arith::ConstantOp>(s.loc, b.getZeroAttr(lanes.vectorOf(element)));
+    if (gathers)
+      value =
+          b.create<LLVM::masked_gather>(s.loc, lanes.vectorOf(element), pointer, mask ? mask : lanes.all(),
+                                        ValueRange{zero}, b.getI32IntegerAttr(alignment));
+    else
+      value = b.create<LLVM::MaskedLoadOp>(s.loc, lanes.vectorOf(element), pointer, mask, ValueRange{zero},
+                                           b.getI32IntegerAttr(alignment));
+  }
+  return fromMemory(b, s.loc, value, type);
+}
+
+Value MemoryEmitter::load(const Node *node, unsigned copy) {
   bool isTable = node->kind == Node::Kind::Table;
   Value base = isTable ? tablePointer(node) : bufferPointer(node->buffer);
   unsigned number =
       isTable ? kFirstTable + tables.insert({node->op, tables.size()}).first->second : node->buffer;
   Value pointer = pointerTo(number, base, node->type, node->index, copy);
-  if (!isVector(node)) {
+  if (!position.varies(node->dims)) {
     Value value = b.create<LLVM::LoadOp>(s.loc, memoryType(node->type), pointer, byteSize(node->type));
     return fromMemory(b, s.loc, value, node->type);
   }
-  return fromMemory(b, s.loc, loadAt(pointer, node->type, copy, alignmentOf(number, node->type, node->index)),
-                    node->type);
+  return loadAt(pointer, node->type, copy, alignmentOf(number, node->type, node->index));
 }
 
-void NodeEmitter::storeAt(Value pointer, Type type, Value value, unsigned copy, unsigned alignment) {
+void MemoryEmitter::storeAt(Value pointer, Type type, Value value, unsigned copy, unsigned alignment) {
+  alignment = alignment ? alignment : byteSize(type);
   if (type.isInteger(1)) {
     Type bytes = b.getI8Type();
     if (isa<VectorType>(value.getType()))
-      bytes = vectorOf(bytes);
+      bytes = lanes.vectorOf(bytes);
     value = b.create<arith::ExtUIOp>(s.loc, bytes, value);
   }
-  Value mask = maskOf(copy);
+  Value mask = position.maskOf(copy);
   if (!isa<VectorType>(value.getType()) || (!mask && isa<LLVM::LLVMPointerType>(pointer.getType()))) {
     b.create<LLVM::StoreOp>(s.loc, value, pointer, alignment);
     return;
@@ -219,30 +216,14 @@ void NodeEmitter::storeAt(Value pointer, Type type, Value value, unsigned copy, 
   if (isa<LLVM::LLVMPointerType>(pointer.getType()))
     b.create<LLVM::MaskedStoreOp>(s.loc, value, pointer, mask, b.getI32IntegerAttr(alignment));
   else
-    b.create<LLVM::masked_scatter>(s.loc, value, pointer, mask ? mask : allLanes(),
+    b.create<LLVM::masked_scatter>(s.loc, value, pointer, mask ? mask : lanes.all(),
                                    b.getI32IntegerAttr(alignment));
 }
 
-void NodeEmitter::store(const NestOutput &output, unsigned copy) {
-  bool varies = nest->vectorDim && ((output.address->dims >> *nest->vectorDim) & 1);
-  Value value = varies ? emitVector(output.value, copy) : emit(output.value, copy);
-  Value pointer =
-      pointerTo(output.buffer, bufferPointer(output.buffer), output.value->type, output.address, copy);
-  storeAt(pointer, output.value->type, value, copy,
-          alignmentOf(output.buffer, output.value->type, output.address));
-}
-
-Value NodeEmitter::throughCache(const Node *node, unsigned copy, const RowCache &cache) {
-  Value pointer = elementPointer(cache.memory, node->type, dims[*nest->vectorDim].value);
-  if (rowBase)
-    pointer = elementPointer(pointer, node->type, rowBase);
-  if (copy)
-    pointer = elementPointer(pointer, node->type, s.constant(copy * lanes));
-  if (stage > cache.firstStage)
-    return fromMemory(b, s.loc, loadAt(pointer, node->type, copy, byteSize(node->type)), node->type);
-  Value value = compute(node, copy);
-  storeAt(pointer, node->type, value, copy, byteSize(node->type));
-  return value;
+void MemoryEmitter::store(const NestOutput &output, Value value, unsigned copy) {
+  const Type type = output.value->type;
+  Value pointer = pointerTo(output.buffer, bufferPointer(output.buffer), type, output.address, copy);
+  storeAt(pointer, type, value, copy, alignmentOf(output.buffer, type, output.address));
 }
 
 } // namespace mlir::ds::codegen

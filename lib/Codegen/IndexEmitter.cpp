@@ -1,15 +1,15 @@
-//===- NodeIndex.cpp - Indices and lanes of a node -----------------------------===//
-//
-// An index is a scalar where it does not depend on the vector dimension, else one number per lane, of 32 bits
-// where that holds it. Each is written once, in the outermost scope that knows all dimensions it depends on.
-//
-//===---------------------------------------------------------------------------===//
+//===- IndexEmitter.cpp - Indices and lanes of a node --------------------------===//
 
-#include "NodeEmitter.h"
+#include "IndexEmitter.h"
 
 namespace mlir::ds::codegen {
 
-Value NodeEmitter::splat(Value scalar) {
+Type Lanes::vectorOf(Type element) const {
+  return isa<LLVM::LLVMPointerType>(element) ? LLVM::getFixedVectorType(element, count)
+                                             : VectorType::get({count}, element);
+}
+
+Value Lanes::splat(Value scalar) {
   if (auto constant = scalar.getDefiningOp<arith::ConstantOp>()) {
     auto type = cast<ShapedType>(vectorOf(scalar.getType()));
     return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, Attribute(constant.getValue())));
@@ -18,53 +18,47 @@ Value NodeEmitter::splat(Value scalar) {
   Value undefined = b.create<LLVM::UndefOp>(s.loc, type);
   Value zero = b.create<LLVM::ConstantOp>(s.loc, b.getI32Type(), b.getI32IntegerAttr(0));
   Value one = b.create<LLVM::InsertElementOp>(s.loc, type, undefined, scalar, zero);
-  return b.create<LLVM::ShuffleVectorOp>(s.loc, one, undefined, SmallVector<int32_t>(lanes, 0));
+  return b.create<LLVM::ShuffleVectorOp>(s.loc, one, undefined, SmallVector<int32_t>(count, 0));
 }
 
-Value NodeEmitter::laneNumbers(Type element, int64_t step) {
+Value Lanes::numbers(Type element, int64_t step) {
   SmallVector<APInt> numbers;
-  for (int64_t lane = 0; lane < lanes; ++lane)
+  for (int64_t lane = 0; lane < count; ++lane)
     numbers.emplace_back(element.getIntOrFloatBitWidth(), lane * step, /*isSigned=*/true);
   auto type = cast<ShapedType>(vectorOf(element));
   return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, numbers));
 }
 
-Value NodeEmitter::allLanes() {
+Value Lanes::all() {
   auto type = cast<ShapedType>(vectorOf(b.getI1Type()));
   return b.create<arith::ConstantOp>(s.loc, DenseElementsAttr::get(type, true));
 }
 
-Value NodeEmitter::lanesBelow(Value base, unsigned copy, Value end) {
+Value Lanes::below(Value base, unsigned copy, Value end) {
   Value room = b.create<arith::SubIOp>(s.loc, end, base);
   if (copy)
-    room = b.create<arith::SubIOp>(s.loc, room, s.constant(copy * lanes));
-  // Compared in 32 bits, one vector for 16 lanes; the clamp keeps distances beyond them on the right side.
-  Value low = s.constant(0), high = s.constant(lanes);
+    room = b.create<arith::SubIOp>(s.loc, room, s.constant(copy * count));
+  // Compared in 32 bits, one vector for 16 count; the clamp keeps distances beyond them on the right side.
+  Value low = s.constant(0), high = s.constant(count);
   room = b.create<arith::MinSIOp>(s.loc, b.create<arith::MaxSIOp>(s.loc, room, low), high);
   Value narrow = b.create<arith::TruncIOp>(s.loc, b.getI32Type(), room);
-  return b.create<arith::CmpIOp>(s.loc, arith::CmpIPredicate::slt, laneNumbers(b.getI32Type(), 1),
-                                 splat(narrow));
-}
-
-Value NodeEmitter::maskOf(unsigned copy) const {
-  auto it = masks.find(copy);
-  return it == masks.end() ? Value() : it->second;
+  return b.create<arith::CmpIOp>(s.loc, arith::CmpIPredicate::slt, numbers(b.getI32Type(), 1), splat(narrow));
 }
 
 /// First element of `copy` in the vector dimension.
-Value NodeEmitter::startOf(unsigned copy) {
-  if (auto it = copyStarts.find(copy); it != copyStarts.end())
-    return it->second;
-  Value start = dims[*nest->vectorDim].value;
-  return copy ? b.create<arith::AddIOp>(s.loc, start, s.constant(copy * lanes)).getResult() : start;
+Value IndexEmitter::startOf(unsigned copy) {
+  if (Value placed = position.copyStart(copy))
+    return placed;
+  Value start = position.dim(*position.nest().vectorDim);
+  return copy ? b.create<arith::AddIOp>(s.loc, start, s.constant(copy * lanes.count)).getResult() : start;
 }
 
-Value NodeEmitter::scalarIndex(Index index) {
+Value IndexEmitter::scalar(Index index) {
   if (index->isConstant())
     return s.constant(index->constant);
   if (Value known = s.lookup(index, 0))
     return known;
-  unsigned scope = scopeOf(index->dims, 0);
+  unsigned scope = position.scopeOf(index->dims, 0);
   Value sum = s.at(scope, [&] {
     Value sum;
     for (const IndexTerm &term : index->terms) {
@@ -114,34 +108,34 @@ static Value applyAtom(OpBuilder &b, Location loc, const IndexAtom &atom, Value 
   llvm_unreachable("dimensions have values");
 }
 
-Value NodeEmitter::scalarAtom(const IndexAtom &atom) {
+Value IndexEmitter::scalarAtom(const IndexAtom &atom) {
   if (atom.kind == IndexAtom::Kind::Dim)
-    return dims[atom.dim].value;
-  Value inner = scalarIndex(atom.inner);
+    return position.dim(atom.dim);
+  Value inner = scalar(atom.inner);
   return applyAtom(b, s.loc, atom, inner, s.constant(atom.a), s.constant(atom.b),
-                   nest->context.range(atom.inner).low < 0);
+                   position.nest().context.range(atom.inner).low < 0);
 }
 
-Value NodeEmitter::vectorAtom(const IndexAtom &atom, unsigned copy, Type element) {
+Value IndexEmitter::vectorAtom(const IndexAtom &atom, unsigned copy, Type element) {
   if (atom.kind == IndexAtom::Kind::Dim) {
     Value start = startOf(copy);
     if (element != start.getType())
       start = b.create<arith::TruncIOp>(s.loc, element, start);
-    return b.create<arith::AddIOp>(s.loc, splat(start), laneNumbers(element, 1));
+    return b.create<arith::AddIOp>(s.loc, lanes.splat(start), lanes.numbers(element, 1));
   }
   auto number = [&](int64_t value) {
-    return splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, value)));
+    return lanes.splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, value)));
   };
-  Value inner = vectorIndex(atom.inner, copy, element);
+  Value inner = vector(atom.inner, copy, element);
   return applyAtom(b, s.loc, atom, inner, number(atom.a), number(atom.b),
-                   nest->context.range(atom.inner).low < 0);
+                   position.nest().context.range(atom.inner).low < 0);
 }
 
-Value NodeEmitter::vectorIndex(Index index, unsigned copy, Type element) {
-  unsigned v = *nest->vectorDim, variant = copy + (element.isInteger(32) ? kNarrowLanes : kSplat);
+Value IndexEmitter::vector(Index index, unsigned copy, Type element) {
+  unsigned v = *position.nest().vectorDim, variant = copy + (element.isInteger(32) ? kNarrowLanes : kSplat);
   if (Value known = s.lookup(index, variant))
     return known;
-  unsigned scope = scopeOf(index->dims, 0);
+  unsigned scope = position.scopeOf(index->dims, 0);
   Value sum = s.at(scope, [&] {
     Value sum;
     IndexSum rest;
@@ -154,8 +148,9 @@ Value NodeEmitter::vectorIndex(Index index, unsigned copy, Type element) {
           term.atom->kind == IndexAtom::Kind::Dim ? term.atom->dim == v : (term.atom->inner->dims >> v) & 1;
       Value value = varies ? vectorAtom(*term.atom, copy, element) : scalarAtom(*term.atom);
       Value factor =
-          varies ? splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, term.coefficient)))
-                 : s.constant(term.coefficient);
+          varies
+              ? lanes.splat(b.create<arith::ConstantOp>(s.loc, b.getIntegerAttr(element, term.coefficient)))
+              : s.constant(term.coefficient);
       if (term.coefficient != 1)
         value = b.create<arith::MulIOp>(s.loc, value, factor);
       if (varies)
@@ -169,7 +164,7 @@ Value NodeEmitter::vectorIndex(Index index, unsigned copy, Type element) {
     if (uniform) {
       if (!element.isInteger(64))
         uniform = b.create<arith::TruncIOp>(s.loc, element, uniform);
-      accumulate(splat(uniform));
+      accumulate(lanes.splat(uniform));
     }
     return sum;
   });
