@@ -48,7 +48,8 @@ Node *BodyGraph::newNode(Node::Kind kind, Type type, Operation *op) {
   return &node;
 }
 
-Index BodyGraph::positionOf(bool reducedOnes) {
+/// Row-major position among the dimensions that are kept, or among those that are reduced.
+static Index positionOf(IndexContext &context, const LoopSpace &space, bool reducedOnes) {
   SmallVector<Index> indices;
   for (unsigned dim = 0; dim < space.sizes.size(); ++dim)
     if (space.isReduced(dim) == reducedOnes)
@@ -81,7 +82,7 @@ std::optional<SmallVector<Index>> BodyGraph::outputIndex(ArrayRef<int64_t> shape
   }
   if (product(shape) != product(space.sizesOf(false)))
     return std::nullopt;
-  return context.delinearize(positionOf(false), shape);
+  return context.delinearize(positionOf(context, space, false), shape);
 }
 
 Node *BodyGraph::resolve(Value value, ArrayRef<Index> indices) {
@@ -302,7 +303,7 @@ Node *BodyGraph::buildReduce(ds::ReduceOp op, ArrayRef<Index> indices) {
   for (Index index : indices)
     if (index->dims & space.reduced)
       return fail("a reduction for every element of another reduction");
-  SmallVector<Index> reducedIndices = context.delinearize(positionOf(true), reducedShape);
+  SmallVector<Index> reducedIndices = context.delinearize(positionOf(context, space, true), reducedShape);
   SmallVector<Index> full;
   unsigned nextKept = 0, nextReduced = 0;
   for (int64_t dim = 0; dim < from.getRank(); ++dim)

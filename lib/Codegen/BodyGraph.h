@@ -70,7 +70,7 @@ struct LoopSpace {
 llvm::SmallVector<int64_t> contiguousStrides(llvm::ArrayRef<int64_t> shape);
 
 /// Builds nodes on demand. The loop dimensions are those of `space`, in order, as added to `context`.
-/// Size: a method for each kind of op that a region may hold.
+/// A method for each kind of op that a region may hold.
 class BodyGraph {
 public:
   BodyGraph(IndexContext &context, const LoopSpace &space, const Body &body);
@@ -109,7 +109,6 @@ private:
   Node *newNode(Node::Kind kind, mlir::Type type, mlir::Operation *op = nullptr);
   Node *fail(const llvm::Twine &message);
   void finish(Node &node);
-  Index positionOf(bool reducedOnes);
 
   IndexContext &context;
   const LoopSpace &space;

@@ -20,9 +20,9 @@ CudaBuilder::CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaT
   nodes.position.setNest(&nest);
   nodes.hasNativeBf16 = thread.hasNativeBf16();
   setOperands(nodes);
-  threadIndex = thread.threadIndex(b, s.loc);
-  blockIndex = thread.blockIndex(b, s.loc);
-  blockCount = thread.blockCount(b, s.loc);
+  own.threadIndex = thread.threadIndex(b, s.loc);
+  own.blockIndex = thread.blockIndex(b, s.loc);
+  own.blockCount = thread.blockCount(b, s.loc);
 }
 
 void CudaBuilder::setOperands(NodeEmitter &emitter) {
@@ -156,7 +156,7 @@ SmallVector<Value> CudaBuilder::acrossThreads(ArrayRef<Node *> level, SmallVecto
     Value offset = add(mul(warp, kSlotBytes), s.constant(base + int64_t(k) * kWarps * kSlotBytes));
     return b.create<LLVM::GEPOp>(s.loc, pointer, b.getI8Type(), memory, offset);
   };
-  Value lane = remainder(threadIndex, 32, 1024), warp = quotient(threadIndex, 32, 1024);
+  Value lane = remainder(own.threadIndex, 32, 1024), warp = quotient(own.threadIndex, 32, 1024);
   Block *exit = s.beginIf(isBelow(lane, 1));
   for (auto [k, value] : llvm::enumerate(values))
     b.create<LLVM::StoreOp>(s.loc, value, slot(k, warp), kSlotBytes);
@@ -164,7 +164,7 @@ SmallVector<Value> CudaBuilder::acrossThreads(ArrayRef<Node *> level, SmallVecto
   thread.blockBarrier(b, s.loc);
   // As many lanes as there are warps, rounded up, combine the parts; all such groups of a warp do the same.
   int64_t group = llvm::PowerOf2Ceil(warps);
-  Value part = remainder(threadIndex, group, 1024), exists = isBelow(part, warps);
+  Value part = remainder(own.threadIndex, group, 1024), exists = isBelow(part, warps);
   Value from = b.create<arith::SelectOp>(s.loc, exists, part, s.constant(0));
   for (auto [k, reduction] : llvm::enumerate(level)) {
     Value total = b.create<LLVM::LoadOp>(s.loc, values[k].getType(), slot(k, from), kSlotBytes);

@@ -7,8 +7,13 @@
 
 namespace mlir::ds::codegen {
 
+/// Where a thread is in its launch; all i64.
+struct ThreadNumbers {
+  Value threadIndex, blockIndex, blockCount;
+};
+
 /// State of one kernel that is being written.
-/// Size: its fields are what each thread computes once and all forms of kernels read.
+/// Its fields are what each thread computes once and all forms of kernels read.
 class CudaBuilder {
 public:
   CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaThread &thread, ModuleOp module,
@@ -22,7 +27,7 @@ public:
   ScopedBuilder s;
   OpBuilder &b;
   NodeEmitter nodes;
-  Value threadIndex, blockIndex, blockCount;
+  ThreadNumbers own;
   std::vector<std::unique_ptr<LoopNest>> pieces; ///< whose nodes have been written
 
   /// Gives `emitter` the addresses of the operands that the function is given.

@@ -112,9 +112,9 @@ void ColumnEmitter::storeOutputs() {
 }
 
 void ColumnEmitter::emit() {
-  across = c.remainder(c.threadIndex, m.columnThreads, 1024);
-  down = c.quotient(c.threadIndex, m.columnThreads, 1024);
-  auto loop = s.beginLoop(c.blockIndex, s.constant(m.extent), c.blockCount);
+  across = c.remainder(c.own.threadIndex, m.columnThreads, 1024);
+  down = c.quotient(c.own.threadIndex, m.columnThreads, 1024);
+  auto loop = s.beginLoop(c.own.blockIndex, s.constant(m.extent), c.own.blockCount);
   setTile(loop.iv);
   c.nodes.position.setReductionScope(s.depth());
   for (unsigned level = 1; level <= nest.lastLevel(); ++level) {

@@ -14,7 +14,7 @@ namespace {
 
 /// The first thread of the first block does everything.
 void emitSingle(CudaBuilder &c) {
-  Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
+  Value number = c.add(c.own.threadIndex, c.mul(c.own.blockIndex, c.mapping.blockThreads));
   Block *exit = c.s.beginIf(c.isBelow(number, 1));
   c.nodes.position.setReductionScope(c.s.depth());
   for (unsigned level = 1; level <= c.nest.lastLevel(); ++level) {
@@ -60,8 +60,8 @@ void emitPieces(CudaBuilder &c, const Body &body, const Layout &layout, Value st
 
 void emitPointwise(CudaBuilder &c, const Body &body, const Layout &layout) {
   int64_t vectors = c.mapping.extent, perRow = c.mapping.rowVectors;
-  Value first = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
-  Value step = c.mul(c.blockCount, c.mapping.blockThreads);
+  Value first = c.add(c.own.threadIndex, c.mul(c.own.blockIndex, c.mapping.blockThreads));
+  Value step = c.mul(c.own.blockCount, c.mapping.blockThreads);
   auto loop = c.s.beginLoop(first, c.s.constant(vectors), step);
   Value vector = loop.iv;
   if (perRow < vectors) {
@@ -78,8 +78,9 @@ void emitDynamic(CudaBuilder &c, const Body &body, const Layout &layout) {
   int64_t lanes = c.mapping.lanes;
   Value elements = c.thread.param(c.b, c.s.loc, 0);
   Value whole = c.b.create<arith::AndIOp>(c.s.loc, elements, c.s.constant(-lanes));
-  Value number = c.add(c.threadIndex, c.mul(c.blockIndex, c.mapping.blockThreads));
-  auto loop = c.s.beginLoop(c.mul(number, lanes), whole, c.mul(c.blockCount, c.mapping.blockThreads * lanes));
+  Value number = c.add(c.own.threadIndex, c.mul(c.own.blockIndex, c.mapping.blockThreads));
+  auto loop =
+      c.s.beginLoop(c.mul(number, lanes), whole, c.mul(c.own.blockCount, c.mapping.blockThreads * lanes));
   c.nodes.position.setDim(v, loop.iv);
   c.nodes.storeFull(c.nest, 0);
   c.s.endLoop(loop);

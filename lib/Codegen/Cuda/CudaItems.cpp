@@ -65,10 +65,10 @@ void ItemsEmitter::emit(const Body &body, const Layout &layout) {
   c.pieces.push_back(buildLoopNest(body, &layout, reason)); // nodes of their own for the elements at the end
   NodeEmitter singles(s, c.module, Value(), 1);
   c.setOperands(singles);
-  auto blocks = s.beginLoop(c.blockIndex, c.thread.param(b, s.loc, 0), c.blockCount);
+  auto blocks = s.beginLoop(c.own.blockIndex, c.thread.param(b, s.loc, 0), c.own.blockCount);
   Value item = findItem(blocks.iv), elements = word(item, 1, b.getI64Type());
   Value own = b.create<arith::SubIOp>(s.loc, blocks.iv, word(item, 0, b.getI64Type()));
-  Value start = c.mul(c.add(c.mul(own, c.mapping.blockThreads), c.threadIndex), lanes);
+  Value start = c.mul(c.add(c.mul(own, c.mapping.blockThreads), c.own.threadIndex), lanes);
   setOperands(c.nodes, item);
   setOperands(singles, item);
   Value isWhole = c.isBelow(c.add(start, s.constant(lanes - 1)), elements);

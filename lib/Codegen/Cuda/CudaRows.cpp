@@ -123,10 +123,11 @@ void RowEmitter::storeOutputs() {
 
 void RowEmitter::emit() {
   int64_t rows = m.extent, perBlock = m.rowsPerBlock();
-  place = c.remainder(c.threadIndex, m.rowThreads, 1024);
-  Value group = c.quotient(c.threadIndex, m.rowThreads, 1024);
+  place = c.remainder(c.own.threadIndex, m.rowThreads, 1024);
+  Value group = c.quotient(c.own.threadIndex, m.rowThreads, 1024);
   // The loop is over the first row of a block, so that all its threads run it equally often.
-  auto loop = s.beginLoop(c.mul(c.blockIndex, perBlock), s.constant(rows), c.mul(c.blockCount, perBlock));
+  auto loop =
+      s.beginLoop(c.mul(c.own.blockIndex, perBlock), s.constant(rows), c.mul(c.own.blockCount, perBlock));
   Value row = c.add(loop.iv, group);
   if (rows % perBlock != 0) {
     hasRow = c.isBelow(row, rows);
