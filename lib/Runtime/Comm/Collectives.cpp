@@ -11,23 +11,14 @@ namespace {
 
 /// An all-reduce of at most this many bytes is one round: everyone gets everything and combines it.
 constexpr uint64_t kSmallBytes = 4096;
-/// How long a broken data connection waits for the news of what broke it.
-constexpr std::chrono::milliseconds kNewsPatience(1000);
 
 } // namespace
 
-TransportCommunicator::TransportCommunicator(Channel &channel, std::vector<uint32_t> given)
-    : channel(channel), members(std::move(given)),
-      self(static_cast<uint32_t>(std::lower_bound(members.begin(), members.end(), channel.rank) -
-                                 members.begin())),
-      ranks(static_cast<uint32_t>(members.size())), isa(bestIsa()), sending(ranks), receiving(ranks),
-      sources(ranks), scratch(kSmallBytes * ranks) {
-  awaited.reserve(ranks);
-}
+TransportCommunicator::TransportCommunicator(Channel &channel, std::vector<uint32_t> members)
+    : channel(channel), rounds(channel, std::move(members)), self(rounds.self), ranks(rounds.ranks),
+      isa(bestIsa()), sources(ranks), scratch(kSmallBytes * ranks) {}
 
 TransportCommunicator::~TransportCommunicator() = default;
-
-//===- Rounds -------------------------------------------------------------------===//
 
 template <class Body>
 Status TransportCommunicator::measured(CollectiveKind kind, const char *what, uint64_t bytes, Body &&body) {
@@ -40,94 +31,6 @@ Status TransportCommunicator::measured(CollectiveKind kind, const char *what, ui
   return {};
 }
 
-bool TransportCommunicator::postSend(uint32_t peer, const void *data, uint64_t bytes) {
-  if (bytes == 0)
-    return true;
-  ++sending[peer];
-  return channel.transport->postSend(members[peer], data, bytes);
-}
-
-bool TransportCommunicator::postReceive(uint32_t peer, void *data, uint64_t bytes) {
-  if (bytes == 0)
-    return true;
-  ++receiving[peer];
-  return channel.transport->postReceive(members[peer], data, bytes);
-}
-
-/// Waits for all receives that are posted (all sends): one round, which has the whole time-out.
-Status TransportCommunicator::waitReceives() { return waitAll(receiving, /*isSend=*/false); }
-
-Status TransportCommunicator::waitSends() { return waitAll(sending, /*isSend=*/true); }
-
-Status TransportCommunicator::waitAll(const std::vector<uint32_t> &posted, bool isSend) {
-  const Channel::Waiting waiting(channel);
-  Status status;
-  for (uint32_t step = 1; step < ranks && status; ++step)
-    while (status && posted[peerAt(step)] > 0)
-      status = wait(peerAt(step), isSend, waiting.deadline);
-  return status;
-}
-
-Status TransportCommunicator::settle() {
-  if (Status status = waitReceives(); !status)
-    return status;
-  return waitSends();
-}
-
-Status TransportCommunicator::wait(uint32_t peer, bool isSend, Deadline deadline) {
-  const std::chrono::milliseconds left(remainingMs(deadline));
-  Transport &transport = *channel.transport;
-  channel.waitsFor(tellsOf(peer) ? members[peer] : Control::kNobody);
-  const Transport::Outcome outcome =
-      isSend ? transport.waitSend(members[peer], left) : transport.waitReceive(members[peer], left);
-  if (outcome != Transport::Outcome::Done)
-    return failed(peer, outcome);
-  --(isSend ? sending : receiving)[peer];
-  return {};
-}
-
-/// Whether this rank is to tell that it waits long for `peer`: in a large group its neighbours do, for all
-/// wait for a rank that is late.
-bool TransportCommunicator::tellsOf(uint32_t peer) const {
-  constexpr uint32_t kMostTellers = 16;
-  return ranks <= kMostTellers || peer == peerAt(1) || peer == peerAt(ranks - 1);
-}
-
-/// The number among all ranks of `peer`, for which the wait has been too long, and of the others that have
-/// let this one wait as long.
-std::vector<uint32_t> TransportCommunicator::missingWith(uint32_t peer) {
-  std::vector<uint32_t> missing = {members[peer]};
-  constexpr std::chrono::milliseconds kNow(0);
-  for (uint32_t other = 0; other < ranks; ++other)
-    if (other != peer && receiving[other] > 0 &&
-        channel.transport->waitReceive(members[other], kNow) != Transport::Outcome::Done)
-      missing.push_back(members[other]);
-  std::sort(missing.begin(), missing.end());
-  return missing;
-}
-
-/// Tells all ranks why this collective cannot end. What the control connections know comes first: a broken
-/// connection is often the consequence of what they know.
-Status TransportCommunicator::failed(uint32_t peer, Transport::Outcome outcome) {
-  Control &control = channel.control;
-  const bool late = outcome == Transport::Outcome::TimedOut;
-  const auto patience = std::min(channel.timeout, kNewsPatience);
-  std::string known = control.failure(late ? std::chrono::milliseconds(0) : patience);
-  if (known.empty()) {
-    const std::vector<uint32_t> blamed =
-        late ? control.hearOut(missingWith(peer), patience) : std::vector{members[peer]};
-    if (late && !control.failed())
-      control.showStacks(blamed);
-    const std::string name = control.name(blamed);
-    control.fail(
-        late ? fmt::format("{} did not take part in {} within {}", name, channel.current(),
-                           spellSeconds(channel.timeout))
-             : fmt::format("{} did not finish {}: {}", name, channel.current(), channel.transport->reason()));
-    known = control.failure(); // another thread may have been first
-  }
-  return channel.noticed(known);
-}
-
 //===- Collectives --------------------------------------------------------------===//
 
 /// Every rank's part of `out` to every rank, from this rank's.
@@ -135,13 +38,13 @@ Status TransportCommunicator::gather(std::byte *out, const Parts &parts) {
   const uint64_t elementBytes = byteSize(parts.dtype);
   auto part = [&](uint32_t rank) { return out + parts.stride * rank * elementBytes; };
   for (uint32_t step = 1; step < ranks; ++step) {
-    const uint32_t to = peerAt(step), from = peerAt(ranks - step);
-    if (!postReceive(from, part(from), parts.size(from) * elementBytes))
-      return failed(from, Transport::Outcome::Broken);
-    if (!postSend(to, part(self), parts.size(self) * elementBytes))
-      return failed(to, Transport::Outcome::Broken);
+    const uint32_t to = rounds.peerAt(step), from = rounds.peerAt(ranks - step);
+    if (Status status = rounds.postReceive(from, part(from), parts.size(from) * elementBytes); !status)
+      return status;
+    if (Status status = rounds.postSend(to, part(self), parts.size(self) * elementBytes); !status)
+      return status;
   }
-  return settle();
+  return rounds.settle();
 }
 
 Status TransportCommunicator::allGather(const void *in, void *out, uint64_t bytesPerRank, const char *what) {
@@ -159,25 +62,26 @@ Status TransportCommunicator::allToAll(const void *in, void *out, uint64_t bytes
     const std::byte *from = static_cast<const std::byte *>(in);
     std::byte *to = static_cast<std::byte *>(out);
     for (uint32_t step = 1; step < ranks; ++step) {
-      const uint32_t target = peerAt(step), source = peerAt(ranks - step);
-      if (!postReceive(source, to + source * bytesPerRank, bytesPerRank))
-        return failed(source, Transport::Outcome::Broken);
-      if (!postSend(target, from + target * bytesPerRank, bytesPerRank))
-        return failed(target, Transport::Outcome::Broken);
+      const uint32_t target = rounds.peerAt(step), source = rounds.peerAt(ranks - step);
+      if (Status status = rounds.postReceive(source, to + source * bytesPerRank, bytesPerRank); !status)
+        return status;
+      if (Status status = rounds.postSend(target, from + target * bytesPerRank, bytesPerRank); !status)
+        return status;
     }
     std::memcpy(to + self * bytesPerRank, from + self * bytesPerRank, bytesPerRank);
-    return settle();
+    return rounds.settle();
   });
 }
 
 Status TransportCommunicator::broadcast(void *data, uint64_t bytes, uint32_t root, const char *what) {
   return measured(CollectiveKind::Broadcast, what, bytes, [&]() -> Status {
     for (uint32_t step = 1; step < ranks && self == root; ++step)
-      if (!postSend(peerAt(step), data, bytes))
-        return failed(peerAt(step), Transport::Outcome::Broken);
-    if (self != root && !postReceive(root, data, bytes))
-      return failed(root, Transport::Outcome::Broken);
-    return settle();
+      if (Status status = rounds.postSend(rounds.peerAt(step), data, bytes); !status)
+        return status;
+    if (self != root)
+      if (Status status = rounds.postReceive(root, data, bytes); !status)
+        return status;
+    return rounds.settle();
   });
 }
 
@@ -216,83 +120,8 @@ Status TransportCommunicator::allReduce(const void *in, void *out, void *staging
   });
 }
 
-//===- Messages -----------------------------------------------------------------===//
-
-static CollectiveKind kindOf(const Message &message) {
-  return message.isSend ? CollectiveKind::Send : CollectiveKind::Recv;
-}
-
-/// All are posted before any is waited for. Then receives, whichever comes first: the sender may need to go
-/// on before others can send. Sends need nothing more of this rank.
 Status TransportCommunicator::exchange(std::span<const Message> messages) {
-  if (messages.empty())
-    return {};
-  const Deadline begin = Clock::now();
-  const Message &first = messages.front();
-  if (Status status = channel.begin(spell(kindOf(first)), first.what); !status)
-    return status;
-  for (const Message &message : messages)
-    if (Status status = post(message); !status)
-      return status;
-  if (Status status = awaitReceives(messages); !status)
-    return status;
-  for (const Message &message : messages)
-    if (message.isSend && message.bytes > 0)
-      if (Status status = await(message, Clock::now() + channel.timeout); !status)
-        return status;
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-  for (const Message &message : messages) {
-    channel.rename(spell(kindOf(message)), message.what);
-    channel.count(kindOf(message), ranks, message.bytes, seconds / static_cast<double>(messages.size()));
-  }
-  return {};
-}
-
-Status TransportCommunicator::post(const Message &message) {
-  channel.rename(spell(kindOf(message)), message.what);
-  const bool isPosted = message.isSend ? postSend(message.partner, message.data, message.bytes)
-                                       : postReceive(message.partner, message.data, message.bytes);
-  return isPosted ? Status() : failed(message.partner, Transport::Outcome::Broken);
-}
-
-Status TransportCommunicator::awaitReceives(std::span<const Message> messages) {
-  for (;;) {
-    awaited.clear();
-    for (uint32_t step = 1; step < ranks; ++step)
-      if (receiving[peerAt(step)] > 0)
-        awaited.push_back(members[peerAt(step)]);
-    if (awaited.empty())
-      return {};
-    const Deadline deadline = Clock::now() + channel.timeout;
-    uint32_t next = awaited.front();
-    if (awaited.size() > 1) {
-      const Message &named = oldest(messages, next);
-      channel.rename(spell(kindOf(named)), named.what);
-      const Channel::Waiting waiting(channel);
-      channel.waitsFor(next);
-      next = channel.transport->awaitAny(awaited, channel.timeout);
-    }
-    if (Status status = await(oldest(messages, next), deadline); !status)
-      return status;
-  }
-}
-
-/// The first message from `member` that has not been waited for.
-const Message &TransportCommunicator::oldest(std::span<const Message> messages, uint32_t member) const {
-  const auto isOfMember = [&](const Message &message) {
-    return !message.isSend && message.bytes > 0 && members[message.partner] == member;
-  };
-  auto over = std::count_if(messages.begin(), messages.end(), isOfMember);
-  auto found = std::find_if(messages.begin(), messages.end(), isOfMember);
-  for (over -= receiving[found->partner]; over > 0; --over)
-    found = std::find_if(found + 1, messages.end(), isOfMember);
-  return *found;
-}
-
-Status TransportCommunicator::await(const Message &message, Deadline deadline) {
-  channel.rename(spell(kindOf(message)), message.what);
-  const Channel::Waiting waiting(channel);
-  return wait(message.partner, message.isSend, deadline);
+  return rounds.exchange(messages);
 }
 
 //===- Reductions ---------------------------------------------------------------===//
@@ -312,15 +141,15 @@ Status TransportCommunicator::reduceSmall(const std::byte *in, std::byte *out, u
                                           Reduction reduction) {
   const uint64_t bytes = elements * byteSize(dtype);
   for (uint32_t step = 1; step < ranks; ++step) {
-    const uint32_t to = peerAt(step), from = peerAt(ranks - step);
-    if (!postReceive(from, scratch.data() + from * kSmallBytes, bytes))
-      return failed(from, Transport::Outcome::Broken);
-    if (!postSend(to, in, bytes))
-      return failed(to, Transport::Outcome::Broken);
+    const uint32_t to = rounds.peerAt(step), from = rounds.peerAt(ranks - step);
+    if (Status status = rounds.postReceive(from, scratch.data() + from * kSmallBytes, bytes); !status)
+      return status;
+    if (Status status = rounds.postSend(to, in, bytes); !status)
+      return status;
     sources[from] = scratch.data() + from * kSmallBytes;
   }
   sources[self] = in;
-  if (Status status = settle(); !status)
+  if (Status status = rounds.settle(); !status)
     return status;
   return combine(out, elements, dtype, reduction);
 }
@@ -349,7 +178,7 @@ Status TransportCommunicator::reduceInBlocks(const Parts &parts, std::byte *stag
     if (Status status = combineBlock(parts, staging, blocks, index); !status)
       return status;
   }
-  return waitSends();
+  return rounds.waitSends();
 }
 
 /// Posts block `index` of every part: to the rank whose part it is, and from all for this rank's.
@@ -362,11 +191,15 @@ Status TransportCommunicator::postBlock(const Parts &parts, std::byte *staging, 
   };
   std::byte *slots = staging + index % blocks.depth * (ranks - 1) * blocks.elements * elementBytes;
   for (uint32_t step = 1; step < ranks; ++step) {
-    const uint32_t to = peerAt(step), from = peerAt(ranks - step);
-    if (!postReceive(from, slots + (step - 1) * blocks.elements * elementBytes, sizeOf(self)))
-      return failed(from, Transport::Outcome::Broken);
-    if (!postSend(to, parts.in + (parts.stride * to + begin) * elementBytes, sizeOf(to)))
-      return failed(to, Transport::Outcome::Broken);
+    const uint32_t to = rounds.peerAt(step), from = rounds.peerAt(ranks - step);
+    if (Status status =
+            rounds.postReceive(from, slots + (step - 1) * blocks.elements * elementBytes, sizeOf(self));
+        !status)
+      return status;
+    if (Status status =
+            rounds.postSend(to, parts.in + (parts.stride * to + begin) * elementBytes, sizeOf(to));
+        !status)
+      return status;
   }
   return {};
 }
@@ -381,8 +214,8 @@ Status TransportCommunicator::combineBlock(const Parts &parts, std::byte *stagin
   {
     const Channel::Waiting waiting(channel);
     for (uint32_t step = 1; step < ranks; ++step) {
-      const uint32_t from = peerAt(ranks - step);
-      if (Status status = wait(from, /*sending=*/false, waiting.deadline); !status)
+      const uint32_t from = rounds.peerAt(ranks - step);
+      if (Status status = rounds.wait(from, /*sending=*/false, waiting.deadline); !status)
         return status;
       sources[from] = slots + (step - 1) * blocks.elements * elementBytes;
     }

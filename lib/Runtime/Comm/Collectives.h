@@ -20,8 +20,42 @@
 
 namespace ds::rt {
 
-/// The collectives of Communicator and the steps that they consist of.
-/// Size: the collectives of Communicator and the rounds that they consist of are still one class.
+/// What a rank has posted to the members of a communicator, and waits for. A wait that is too long, or a
+/// connection that breaks, fails with the ranks that are to blame.
+class Rounds {
+public:
+  Rounds(Channel &channel, std::vector<uint32_t> members);
+
+  const std::vector<uint32_t> members; ///< by position: the number among all ranks
+  const uint32_t self, ranks;          ///< this rank's position; how many there are
+  uint32_t peerAt(uint32_t step) const { return (self + step) % ranks; }
+
+  Status postSend(uint32_t peer, const void *data, uint64_t bytes);
+  Status postReceive(uint32_t peer, void *data, uint64_t bytes);
+  /// Waits for the oldest message to `peer` or from it.
+  Status wait(uint32_t peer, bool isSend, Deadline deadline);
+  Status waitReceives();
+  Status waitSends();
+  Status settle();
+  /// As Communicator::exchange.
+  Status exchange(std::span<const Message> messages);
+
+private:
+  Status waitAll(const std::vector<uint32_t> &posted, bool isSend);
+  Status post(const Message &message);
+  Status awaitReceives(std::span<const Message> messages);
+  Status await(const Message &message, Deadline deadline);
+  const Message &oldest(std::span<const Message> messages, uint32_t member) const;
+  Status failed(uint32_t peer, Transport::Outcome outcome);
+  bool tellsOf(uint32_t peer) const;
+  std::vector<uint32_t> missingWith(uint32_t peer);
+
+  Channel &channel;
+  std::vector<uint32_t> sending, receiving; ///< messages posted and not waited for, by peer
+  std::vector<uint32_t> awaited;            ///< of an exchange: who still sends, by number among all
+};
+
+/// The collectives of Communicator, each made of rounds.
 class TransportCommunicator : public Communicator {
 public:
   /// For `members`, two at least, in ascending order and the channel's rank among them. `channel` outlives
@@ -67,21 +101,6 @@ private:
   template <class Body>
   Status measured(CollectiveKind kind, const char *what, uint64_t bytes, Body &&body);
 
-  bool postSend(uint32_t peer, const void *data, uint64_t bytes);
-  bool postReceive(uint32_t peer, void *data, uint64_t bytes);
-  Status waitReceives();
-  Status waitSends();
-  Status waitAll(const std::vector<uint32_t> &posted, bool isSend);
-  Status settle();
-  Status wait(uint32_t peer, bool sending, Deadline deadline);
-  Status post(const Message &message);
-  Status awaitReceives(std::span<const Message> messages);
-  Status await(const Message &message, Deadline deadline);
-  const Message &oldest(std::span<const Message> messages, uint32_t member) const;
-  Status failed(uint32_t peer, Transport::Outcome outcome);
-  bool tellsOf(uint32_t peer) const;
-  std::vector<uint32_t> missingWith(uint32_t peer);
-
   Status gather(std::byte *out, const Parts &parts);
   Status reduceInBlocks(const Parts &parts, std::byte *staging);
   Status postBlock(const Parts &parts, std::byte *staging, Blocks blocks, uint64_t index);
@@ -90,16 +109,13 @@ private:
                      Reduction reduction);
   Status combine(std::byte *out, uint64_t elements, DType dtype, Reduction reduction);
   Blocks chooseBlocks(const Parts &parts) const;
-  uint32_t peerAt(uint32_t step) const { return (self + step) % ranks; }
 
   Channel &channel;
-  const std::vector<uint32_t> members; ///< by position: the number among all ranks
+  Rounds rounds;
   const uint32_t self, ranks;
   const Isa isa;
-  std::vector<uint32_t> sending, receiving; ///< messages posted and not waited for, by peer
-  std::vector<uint32_t> awaited;            ///< of an exchange: who still sends, by number among all
-  std::vector<const void *> sources;        ///< of one combination, by rank
-  std::vector<std::byte> scratch;           ///< for small all-reduces and barriers
+  std::vector<const void *> sources; ///< of one combination, by rank
+  std::vector<std::byte> scratch;    ///< for small all-reduces and barriers
 };
 
 } // namespace ds::rt
