@@ -11,11 +11,13 @@
 namespace ds::rt {
 
 /// The operands and params of one library command, and what can be wrong with them.
-/// Size: a question about one command in each of its short methods; three fields.
 class OperandChecker {
 public:
   OperandChecker(const Program &program, uint64_t index)
-      : program(program), index(index), command(program.commands[index]) {}
+      : program(program), command(program.commands[index]), index(index) {}
+
+  const Program &program;
+  const Command &command;
 
   const Buffer &operand(unsigned k) const {
     return program.buffers[program.operands[command.firstOperand + k]];
@@ -90,50 +92,8 @@ public:
 
   MatmulExtras extras() const { return matmulExtras(program, command); }
 
-  /// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
-  Status workspace(bool isForCpuOnly) const {
-    if (isForCpuOnly && program.target != "cpu")
-      return {};
-    const uint64_t needed =
-        libraryWorkspaceBytes(static_cast<LibraryFn>(command.callee), all(), program.threads);
-    const Buffer *planned = command.workspace == UINT32_MAX ? nullptr : &program.buffers[command.workspace];
-    if (needed > (planned ? extentBytes(*planned) : 0))
-      return refuse("{} needs {} bytes of workspace, but {} are planned", where(), needed,
-                    planned ? extentBytes(*planned) : 0);
-    if (needed != 0 && offsetBits(*planned) % alignof(float) != 0)
-      return refuse("{} has its workspace at offset {}", where(), planned->offset);
-    return {};
-  }
-
-  /// The workspace shares no byte with an operand: functions keep there what they find their way by. Where
-  /// it is given to one of CUDA's libraries, it lies where they want it.
-  Status ownWorkspace() const {
-    if (command.workspace == UINT32_MAX)
-      return {};
-    const auto callee = static_cast<LibraryFn>(command.callee);
-    const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares;
-    constexpr uint64_t kCudaAlignment = 256; // cuBLASLt's and cuDNN's
-    const Buffer &workspace = program.buffers[command.workspace];
-    if (program.target != "cpu" && isLibrarys && offsetBits(workspace) % kCudaAlignment != 0)
-      return refuse("{} has its workspace at offset {}, but CUDA's libraries rely on multiples of {}",
-                    where(), workspace.offset, kCudaAlignment);
-    for (unsigned k = 0; k < numOperands(); ++k)
-      if (mayOverlap(workspace, operand(k), program.mesh))
-        return refuse("{} has a workspace that shares bytes with operand {}", where(), k);
-    return {};
-  }
-
 private:
-  std::vector<const Buffer *> all() const {
-    std::vector<const Buffer *> operands;
-    for (unsigned k = 0; k < numOperands(); ++k)
-      operands.push_back(&operand(k));
-    return operands;
-  }
-
-  const Program &program;
   uint64_t index;
-  const Command &command;
 };
 
 } // namespace ds::rt

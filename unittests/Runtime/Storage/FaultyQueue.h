@@ -15,7 +15,6 @@
 namespace ds::rt::test {
 
 /// Bytes move when a completion is told of, not before: who takes back memory too early sees it.
-/// Size: a field for each fault that a test may ask for.
 class FaultyQueue final : public StorageQueue {
 public:
   /// What becomes of a request instead of what it asks for: bytes that are moved, or -errno.
@@ -32,10 +31,10 @@ public:
     size_t count = list.size();
     if (takesPart && count > 1)
       count = 1 + random() % count;
-    sizes.push_back(count);
+    seen.sizes.push_back(count);
     for (const StorageRequest &request : list.first(count))
       underWay.push_back(request);
-    most = std::max(most, underWay.size());
+    seen.most = std::max(seen.most, underWay.size());
     return static_cast<int64_t>(count);
   }
 
@@ -63,8 +62,11 @@ public:
   bool takesPart = false, reorders = false;
   int memoryError = 0;
   std::vector<StorageRequest> underWay;
-  std::vector<size_t> sizes; ///< of all submissions
-  size_t most = 0;           ///< requests under way at once
+  /// What was submitted.
+  struct Seen {
+    std::vector<size_t> sizes; ///< of each submission
+    size_t most = 0;           ///< requests under way at once
+  } seen;
   std::mt19937 random{7};
 
 private:

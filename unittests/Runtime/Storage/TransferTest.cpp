@@ -43,8 +43,9 @@ struct TransferTest : testing::Test {
 TEST_F(TransferTest, blocksFillTheQueueAndArrive) {
   EXPECT_EQ(write().error, 0);
   EXPECT_EQ(queue.contents, memory);
-  EXPECT_EQ(queue.most, 4u);
-  EXPECT_EQ(std::accumulate(queue.sizes.begin(), queue.sizes.end(), size_t(0)), 32u); // 64 units / 2
+  EXPECT_EQ(queue.seen.most, 4u);
+  EXPECT_EQ(std::accumulate(queue.seen.sizes.begin(), queue.seen.sizes.end(), size_t(0)),
+            32u); // 64 units / 2
 }
 
 TEST_F(TransferTest, aPartIsReadWhereItLies) {
@@ -52,13 +53,13 @@ TEST_F(TransferTest, aPartIsReadWhereItLies) {
   std::vector<std::byte> to(5 * kUnit); // blocks of 2, 2 and 1
   EXPECT_EQ(transferBlocks(queue, settings, false, 7 * kUnit, to.data(), to.size()).error, 0);
   EXPECT_TRUE(std::equal(to.begin(), to.end(), queue.contents.begin() + 7 * kUnit));
-  EXPECT_EQ(std::accumulate(queue.sizes.begin(), queue.sizes.end(), size_t(0)), 3u);
+  EXPECT_EQ(std::accumulate(queue.seen.sizes.begin(), queue.seen.sizes.end(), size_t(0)), 3u);
 }
 
 TEST_F(TransferTest, singleSubmitStartsOneByOne) {
   settings.singleSubmit = true;
   EXPECT_EQ(write().error, 0);
-  EXPECT_EQ(queue.sizes, std::vector<size_t>(32, 1));
+  EXPECT_EQ(queue.seen.sizes, std::vector<size_t>(32, 1));
   EXPECT_EQ(queue.contents, memory);
 }
 
@@ -66,14 +67,14 @@ TEST_F(TransferTest, withoutOverlapAllAreWaitedForFirst) {
   settings.overlapEvents = false;
   queue.reorders = true; // told of one by one
   EXPECT_EQ(write().error, 0);
-  EXPECT_EQ(queue.sizes, std::vector<size_t>(8, 4)); // 32 blocks, 4 at a time
+  EXPECT_EQ(queue.seen.sizes, std::vector<size_t>(8, 4)); // 32 blocks, 4 at a time
   EXPECT_EQ(queue.contents, memory);
 }
 
 TEST_F(TransferTest, blocksAreWholeUnits) {
   settings.blockBytes = kUnit + 1;
   EXPECT_EQ(write().error, 0);
-  EXPECT_EQ(std::accumulate(queue.sizes.begin(), queue.sizes.end(), size_t(0)), 32u);
+  EXPECT_EQ(std::accumulate(queue.seen.sizes.begin(), queue.seen.sizes.end(), size_t(0)), 32u);
 }
 
 TEST_F(TransferTest, whatIsShortGoesOnAtAUnit) {
@@ -171,7 +172,8 @@ TEST_F(TransferTest, theNextBeginsBeforeTheLastHasEnded) {
   int left = 32; // blocks of 2 units that have not been started
   while (!set.isDone(first)) {
     set.advance();
-    left = 32 - static_cast<int>(std::accumulate(queue.sizes.begin(), queue.sizes.end(), size_t(0)));
+    left =
+        32 - static_cast<int>(std::accumulate(queue.seen.sizes.begin(), queue.seen.sizes.end(), size_t(0)));
     EXPECT_TRUE(left == 0 || queue.underWay.size() == 4); // never idle
   }
   EXPECT_EQ(set.finish(second).error, 0);
