@@ -56,7 +56,7 @@ double stepWork(const ModelShape &shape, const ParallelPlan &plan) {
 
 namespace {
 /// The step as it is put together.
-/// Size: its fields are the figures of one plan, each of which several parts of a step read.
+/// Its fields are the figures of one plan, each of which several parts of a step read.
 class Step {
 public:
   Step(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates)
@@ -94,6 +94,7 @@ private:
   void addPipeline();
   void addExchange();
   void addUpdate();
+  double perMicro() const;
   double bucketed(Collective kind, double bytes) const;
   double gatherSeconds(double bytes) const;
 
@@ -106,7 +107,6 @@ private:
   double parameters; ///< of the first stage on one tensor-parallel rank
   double shard;      ///< that this rank updates
   int64_t sharing;   ///< devices that use the host at once
-  double perMicro = 0;
   StepEstimate out;
 };
 } // namespace
@@ -123,8 +123,13 @@ void Step::addCompute() {
   add("framework's launches", all * launches, "device.eager_overhead_seconds");
   addCheckpoints();
   add("logits", micros * logitSeconds(shape, plan, rates), "device.matmul_flops");
-  perMicro = layers * (layer.forward + layer.backward + layer.recompute + layer.forwardExchange +
-                       layer.backwardExchange + launches);
+}
+
+/// Seconds of all layers of the stage, of one micro-batch.
+double Step::perMicro() const {
+  const LayerSeconds &layer = out.layer;
+  return layers * (layer.forward + layer.backward + layer.recompute + layer.forwardExchange +
+                   layer.backwardExchange + rates.cluster().device.eagerOverheadSeconds);
 }
 
 void Step::addCheckpoints() {
@@ -159,7 +164,7 @@ void Step::addPipeline() {
     send += rates.collectiveSeconds(Collective::AllGather, bytes / t, plan.tp);
   double perMicroSend = 2 * chunks * send; // activations forward, gradients back
   add("pipeline transfers", micros * perMicroSend, "between.port_bytes_per_second * between.efficiency");
-  add("pipeline bubble", (stages - 1) / chunks * (perMicro + perMicroSend), "(p - 1) / v micro-batches");
+  add("pipeline bubble", (stages - 1) / chunks * (perMicro() + perMicroSend), "(p - 1) / v micro-batches");
 }
 
 double Step::bucketed(Collective kind, double bytes) const {
@@ -184,7 +189,7 @@ void Step::addExchange() {
     return;
   double parameterBytes = parameters * static_cast<double>(bytesOf(plan.dtype));
   double gradientBytes = parameters * static_cast<double>(bytesOf(plan.gradientDtype));
-  double forward = layers * (out.layer.forward + out.layer.forwardExchange), backward = perMicro - forward;
+  double forward = layers * (out.layer.forward + out.layer.forwardExchange), backward = perMicro() - forward;
   auto exposed = [&](double seconds, double beside) {
     double hidden = plan.overlapReduce ? std::min(seconds, beside) : 0;
     return seconds - hidden + rates.cluster().device.contention * hidden;

@@ -35,9 +35,9 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
     StateOp state = stateFor(segment.nameOf(cast<BlockArgument>(operand)));
     Value value = segment.read(state);
     if (isPartial(step, state))
-      value = builder.create<LocalShardOp>(emit.getLoc(),
-                                           tensorType(value).clone({bucket.getElements() / step.getRanks()}),
-                                           value, step.getAxes());
+      value = builder.create<LocalShardOp>(
+          emit.getLoc(), tensorType(value).clone({bucket.getElements() / step.getOptions().world}), value,
+          step.getAxes());
     operands.push_back(value);
   }
   operands.push_back(emit.convert(total, like.getGradient().getType().getElementType()));

@@ -34,7 +34,6 @@ struct ShardedBucket {
   llvm::StringMap<StateOp> states; ///< by slot
 };
 
-/// Size: half of its methods are questions of one line, which the parts of the pass share.
 class ShardedStep {
 public:
   ShardedStep(ModuleOp module, const TrainingOptions &options);
@@ -43,8 +42,7 @@ public:
   /// diagnostic, for a step that cannot be divided.
   LogicalResult layOut();
 
-  int64_t getRanks() const { return options.world; }
-  /// Along which all these ranks are.
+  /// Along which all ranks are.
   AxesAttr getAxes() const { return axes; }
   const TrainingOptions &getOptions() const { return options; }
   MutableArrayRef<ShardedBucket> getBuckets() { return buckets; }
