@@ -133,7 +133,8 @@ RepeatRules RepeatRules::named(ArrayRef<std::string> names) {
 
 /// The number of the layer that `op` is part of, or nothing.
 static std::optional<int64_t> numberOf(Operation *op) {
-  StringRef layer = numberedLayer(layerOf(op));
+  const std::string name = layerOf(op);
+  StringRef layer = numberedLayer(name);
   int64_t number = 0;
   if (layer.empty() || layer.rsplit('.').second.getAsInteger(10, number))
     return layer.getAsInteger(10, number) ? std::nullopt : std::optional(number);

@@ -2,6 +2,8 @@
 // RUN: sed 's/DEMAND/recompute = {interval = 1 : i64}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LAYERS
 // RUN: sed 's/DEMAND/recompute = {checkpoints = 1 : i64}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/DEMAND/recompute = {layers = [2]}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=SECOND
+// The same where names are long.
+// RUN: sed 's/DEMAND/recompute = {layers = [2]}/; s/"h\.\([1-3]\)"/"h.\1.attention.projection"/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LONG
 // RUN: sed 's/DEMAND/recompute = {ops = ["exp"]}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=OPS
 // RUN: sed 's/DEMAND/offload = {activations = "move"}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=MOVE
 // RUN: sed 's/DEMAND/recompute = {interval = 1 : i64}, offload = {checkpoints = true}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=BOTH
@@ -31,6 +33,9 @@ module attributes {ds.phase = #ds.phase<sharded>, ds.training = {DEMAND}} {
 
   // SECOND: ds.recompute{{.*}}ds.layer = "h.2"
   // SECOND-NOT: ds.recompute
+
+  // LONG: ds.recompute{{.*}}ds.layer = "h.2.attention.projection"
+  // LONG-NOT: ds.recompute
 
   // OPS: ds.exp {{.*}}work<recompute>
   // OPS-NOT: ds.recompute
