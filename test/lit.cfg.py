@@ -94,6 +94,8 @@ if has_direct_io(config.test_exec_root):
     config.available_features.add("direct-io")
 else:
     lit_config.note("no direct access to files here: nothing is kept in storage")
+if config.has_jemalloc:
+    config.available_features.add("jemalloc")
 if shutil.which("dpkg-shlibdeps"):
     config.available_features.add("dpkg-dev")
 if shutil.which("chromium"):
