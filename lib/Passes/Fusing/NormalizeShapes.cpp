@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FusionDomain.h"
+#include "Support/StraightLine.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
@@ -13,7 +14,6 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Matchers.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_NORMALIZESHAPES
@@ -210,10 +210,9 @@ struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkReshape, DropUnitDims, BroadcastNarrow, MakeReductionTrailing, SplitFullReduction>(
         &getContext());
-    GreedyRewriteConfig config;
-    config.useTopDownTraversal = true;
     WorkListener listener;
-    config.listener = &listener;
+    GreedyRewriteConfig config = straightLineConfig(&listener);
+    config.useTopDownTraversal = true;
     if (failed(applyPatternsAndFoldGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
     widenBehindReshapes(getOperation());

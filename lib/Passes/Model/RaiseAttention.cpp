@@ -7,11 +7,10 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "MatchAttention.h"
+#include "Support/StraightLine.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_RAISEATTENTION
@@ -237,7 +236,7 @@ struct RaiseAttention : mlir::ds::impl::RaiseAttentionBase<RaiseAttention> {
       }
       // Folding takes away the transpositions that met, and the scores that nothing reads.
       if (changed)
-        (void)applyPatternsAndFoldGreedily(func, RewritePatternSet(&getContext()));
+        (void)applyPatternsAndFoldGreedily(func, RewritePatternSet(&getContext()), straightLineConfig());
     }
   }
 };

@@ -8,11 +8,10 @@
 #include "StepUpdate.h"
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
+#include "Support/StraightLine.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_BUILDSTEP
@@ -55,7 +54,7 @@ void StepBuilder::finish(StepSegment &segment) {
   segment.finish();
   RewritePatternSet patterns(forward.getContext());
   populateFoldAccumulatorPatterns(patterns);
-  (void)applyPatternsAndFoldGreedily(segment.getFunction(), std::move(patterns));
+  (void)applyPatternsAndFoldGreedily(segment.getFunction(), std::move(patterns), straightLineConfig());
 }
 
 /// @loss is the mean over the step's micro-batches, and in the end over the ranks'.

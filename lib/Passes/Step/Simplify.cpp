@@ -5,13 +5,13 @@
 // said, and of two equal ones one is left: a value that both directions need is made by forward.
 //
 //===----------------------------------------------------------------------------===//
+#include "Support/StraightLine.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/Transforms/CSE.h"
-#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_SIMPLIFY
@@ -80,9 +80,8 @@ struct Simplify : mlir::ds::impl::SimplifyBase<Simplify> {
     if (failed(requirePhase(getOperation(), getArgument(), {Phase::Model, Phase::Sharded})))
       return signalPassFailure();
     WorkListener listener;
-    GreedyRewriteConfig config;
+    GreedyRewriteConfig config = straightLineConfig(&listener);
     config.useTopDownTraversal = true;
-    config.listener = &listener;
     (void)applyPatternsAndFoldGreedily(getOperation(), patterns, config); // as far as it comes
     mergeEqualOps(getOperation());
   }
