@@ -24,19 +24,20 @@ namespace ds::rt {
   void fillRandom(const RandomCall &);                                                                       \
   void probe(const ProbeCall &);                                                                             \
   bool reduceParts(const ReduceCall &);                                                                      \
-  constexpr LibraryFunction kTable[] = {activateProduct,                                                     \
-                                        attentionForward,                                                    \
-                                        attentionBackward,                                                   \
-                                        embeddingForward,                                                    \
-                                        embeddingBackward,                                                   \
-                                        crossEntropyForward,                                                 \
-                                        crossEntropyBackward,                                                \
-                                        fill,                                                                \
-                                        copy,                                                                \
-                                        nullptr,                                                             \
-                                        nullptr,                                                             \
-                                        nullptr,                                                             \
-                                        sumOfSquares};                                                       \
+  constexpr LibraryRow<LibraryFunction> kTable[] = {{LibraryFn::Matmul, activateProduct},                    \
+                                                    {LibraryFn::AttentionForward, attentionForward},         \
+                                                    {LibraryFn::AttentionBackward, attentionBackward},       \
+                                                    {LibraryFn::EmbeddingForward, embeddingForward},         \
+                                                    {LibraryFn::EmbeddingBackward, embeddingBackward},       \
+                                                    {LibraryFn::CrossEntropyForward, crossEntropyForward},   \
+                                                    {LibraryFn::CrossEntropyBackward, crossEntropyBackward}, \
+                                                    {LibraryFn::Fill, fill},                                 \
+                                                    {LibraryFn::Copy, copy},                                 \
+                                                    {LibraryFn::ConvForward, nullptr},                       \
+                                                    {LibraryFn::ConvBackwardInput, nullptr},                 \
+                                                    {LibraryFn::ConvBackwardWeight, nullptr},                \
+                                                    {LibraryFn::SumOfSquares, sumOfSquares}};                \
+  static_assert(haveOwnRows(kTable), "each function has its kernel, in the order of the enumerators");       \
   }
 DS_DECLARE(v1)
 DS_DECLARE(v3)
@@ -62,11 +63,11 @@ LibraryFunction libraryFunction(LibraryFn fn, Isa isa) {
   const uint16_t index = static_cast<uint16_t>(fn);
   switch (isa) {
   case Isa::X86_64_V4:
-    return v4::kTable[index];
+    return v4::kTable[index].value;
   case Isa::X86_64_V3:
-    return v3::kTable[index];
+    return v3::kTable[index].value;
   case Isa::X86_64:
-    return v1::kTable[index];
+    return v1::kTable[index].value;
   }
   return nullptr;
 }

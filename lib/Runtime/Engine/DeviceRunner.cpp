@@ -90,8 +90,7 @@ Status DeviceRunner::bindAll() {
     return base(b.space) + windowOffset(b, program.mesh, rank, microBatch);
   };
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    const CommandKind kind = program.commands[i].kind;
-    if (kind == CommandKind::RecordEvent || kind == CommandKind::WaitEvent)
+    if (traitsOf(program.commands[i].kind).isEvent())
       continue;
     if (Status status = HostCommands::has(program, i) ? host->bind(i, address) : device.bind(i, address);
         !status)
@@ -397,7 +396,7 @@ Status DeviceRunner::takeTimings(const Parts &parts) {
     const Segment &segment = program.segments[part.segment];
     for (uint32_t i = 0; i < segment.numCommands; ++i, at += 2) {
       const Command &command = program.commands[segment.firstCommand + i];
-      if (command.kind == CommandKind::RecordEvent || command.kind == CommandKind::WaitEvent)
+      if (traitsOf(command.kind).isEvent())
         continue;
       const Result<double> begin = device.secondsBetween(0, at), end = device.secondsBetween(0, at + 1);
       if (!begin || !end)

@@ -39,9 +39,9 @@ Result<std::unique_ptr<HostCommands>> HostCommands::make(const Program &program,
 
 bool HostCommands::has(const Program &program, uint32_t index) {
   const Command &command = program.commands[index];
-  const bool computes = command.kind == CommandKind::Kernel || command.kind == CommandKind::Library;
-  return command.kind == CommandKind::Storage ||
-         (computes && program.streams[command.stream] == StreamKind::Host);
+  const CommandTraits &traits = traitsOf(command.kind);
+  return traits.resource == Resource::Disk ||
+         (traits.computes() && program.streams[command.stream] == StreamKind::Host);
 }
 
 Status HostCommands::useHost(std::byte *host) {

@@ -134,8 +134,7 @@ ModuleCost profileOf(const Program &program, std::span<const Timing> timings) {
   for (const Timing &timing : timings) {
     const Command &command = program.commands[timing.command];
     const StreamKind stream = program.streams[command.stream];
-    const bool computes = command.kind == CommandKind::Kernel || command.kind == CommandKind::Library;
-    if (!computes || (stream != StreamKind::Compute && stream != StreamKind::Host))
+    if (!traitsOf(command.kind).computes() || (stream != StreamKind::Compute && stream != StreamKind::Host))
       continue;
     const Cost cost{command.flops, static_cast<double>(timing.endNs - timing.beginNs) * 1e-9};
     visit(model, moduleOf(program, command),

@@ -74,21 +74,4 @@ uint64_t collectiveStagingBytes(const Collective &collective, uint32_t ranks) {
   return reduceBlockElements(collective, ranks) * ranks * byteSize(collective.dtype);
 }
 
-const char *spell(LibraryFn fn) {
-  static constexpr const char *kNames[] = {"matmul",
-                                           "attention_forward",
-                                           "attention_backward",
-                                           "embedding_forward",
-                                           "embedding_backward",
-                                           "cross_entropy_forward",
-                                           "cross_entropy_backward",
-                                           "fill",
-                                           "copy",
-                                           "conv_forward",
-                                           "conv_backward_input",
-                                           "conv_backward_weight",
-                                           "sum_of_squares"};
-  return kNames[static_cast<uint16_t>(fn)];
-}
-
 } // namespace ds::rt

@@ -354,25 +354,27 @@ Status verifySumOfSquares(const OperandChecker &c) {
 } // namespace
 
 Status verifyLibraryCommand(const Program &program, uint64_t command) {
-  static constexpr Status (*kChecks[])(const OperandChecker &) = {verifyMatmul,
-                                                                  verifyAttentionForward,
-                                                                  verifyAttentionBackward,
-                                                                  verifyEmbeddingForward,
-                                                                  verifyEmbeddingBackward,
-                                                                  verifyCrossEntropyForward,
-                                                                  verifyCrossEntropyBackward,
-                                                                  verifyFill,
-                                                                  verifyCopy,
-                                                                  verifyConvForward,
-                                                                  verifyConvBackwardInput,
-                                                                  verifyConvBackwardWeight,
-                                                                  verifySumOfSquares};
+  static constexpr LibraryRow<Status (*)(const OperandChecker &)> kChecks[] = {
+      {LibraryFn::Matmul, verifyMatmul},
+      {LibraryFn::AttentionForward, verifyAttentionForward},
+      {LibraryFn::AttentionBackward, verifyAttentionBackward},
+      {LibraryFn::EmbeddingForward, verifyEmbeddingForward},
+      {LibraryFn::EmbeddingBackward, verifyEmbeddingBackward},
+      {LibraryFn::CrossEntropyForward, verifyCrossEntropyForward},
+      {LibraryFn::CrossEntropyBackward, verifyCrossEntropyBackward},
+      {LibraryFn::Fill, verifyFill},
+      {LibraryFn::Copy, verifyCopy},
+      {LibraryFn::ConvForward, verifyConvForward},
+      {LibraryFn::ConvBackwardInput, verifyConvBackwardInput},
+      {LibraryFn::ConvBackwardWeight, verifyConvBackwardWeight},
+      {LibraryFn::SumOfSquares, verifySumOfSquares}};
+  static_assert(haveOwnRows(kChecks));
   const uint32_t callee = program.commands[command].callee;
   if (callee >= std::size(kChecks))
     return refuse("{} calls library function {} of {}", describeCommand(program, command), callee,
                   std::size(kChecks));
   const OperandChecker checker(program, command);
-  if (Status status = kChecks[callee](checker); !status)
+  if (Status status = kChecks[callee].value(checker); !status)
     return status;
   return verifyOwnWorkspace(checker);
 }

@@ -213,9 +213,8 @@ Status verifyCopy(const Program &p, size_t i) {
 
 Status verifyCommandWindows(const Program &p, size_t i) {
   const Command &c = p.commands[i];
-  if (!isKnown(c.kind, CommandKind::WaitEvent))
-    return refuse("commands[{}] has kind {}, the last known is {}", i, int(c.kind),
-                  int(CommandKind::WaitEvent));
+  if (!isKnown(c.kind, kLastCommandKind))
+    return refuse("commands[{}] has kind {}, the last known is {}", i, int(c.kind), int(kLastCommandKind));
   if (!isKnown(c.part, kLastPart))
     return refuse("commands[{}] is of part {}, the last known is {}", i, int(c.part), int(kLastPart));
   if (c.location >= p.strings.size())
@@ -272,8 +271,7 @@ Status verifyPredicate(const Program &p, size_t i) {
   if (c.predicate == UINT32_MAX)
     return {};
   const Buffer &truth = p.buffers[c.predicate];
-  if ((c.kind != CommandKind::Kernel && c.kind != CommandKind::Library) ||
-      p.streams[c.stream] != StreamKind::Host)
+  if (!traitsOf(c.kind).computes() || p.streams[c.stream] != StreamKind::Host)
     return refuse("{} has a predicate, but computes nothing on the host's stream", describeCommand(p, i));
   if (truth.space != Space::Host || truth.dtype != DType::Bool || !truth.shape.empty())
     return refuse("{} has buffers[{}] as predicate, which is no truth value in the host's memory",
@@ -286,12 +284,11 @@ Status verifyCommand(const Program &p, size_t i) {
     if (Status status = check(p, i); !status)
       return status;
   const Command &c = p.commands[i];
-  const bool computes = c.kind == CommandKind::Kernel || c.kind == CommandKind::Library;
   if (c.kind == CommandKind::Storage)
     return verifyStorageCommand(p, i);
   if (Status status = verifyNoStorage(p, i); !status)
     return status;
-  if (Status status = computes ? verifyStream(p, i) : Status(); !status)
+  if (Status status = traitsOf(c.kind).computes() ? verifyStream(p, i) : Status(); !status)
     return status;
   switch (c.kind) {
   case CommandKind::Kernel:

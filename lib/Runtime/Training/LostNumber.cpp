@@ -189,7 +189,7 @@ public:
       return {}; // the other ranks' collectives need this one's
     const Program &program = executor.program();
     const Command &command = program.commands[number];
-    if (command.kind == CommandKind::RecordEvent || command.kind == CommandKind::WaitEvent)
+    if (traitsOf(command.kind).isEvent())
       return {};
     const std::string &place = program.strings[command.location];
     for (uint32_t i = 0; i < command.numOperands && found.empty(); ++i) {

@@ -19,7 +19,8 @@ std::string sliceName(const Program &program, const Command &command) {
     return program.kernels[command.callee].name;
   if (command.kind == CommandKind::Collective)
     return program.collectives[command.callee].name;
-  return command.kind == CommandKind::Library ? spell(static_cast<LibraryFn>(command.callee)) : "copy";
+  return command.kind == CommandKind::Library ? spell(static_cast<LibraryFn>(command.callee))
+                                              : traitsOf(command.kind).name;
 }
 
 /// What a plan's trace says of the same command: of a collective the bytes that this rank sends.
@@ -91,12 +92,8 @@ void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint6
   trace.instant({rank, 0}, fmt::format("step {}", step), beginNs);
   for (const Timing &timing : timings) {
     const Command &command = program.commands[timing.command];
-    const char *category = command.kind == CommandKind::Kernel       ? "kernel"
-                           : command.kind == CommandKind::Library    ? "cpu_op"
-                           : command.kind == CommandKind::Collective ? "collective"
-                                                                     : "memcpy";
-    trace.slice({rank, timing.stream}, sliceName(program, command), category, timing.beginNs,
-                timing.endNs - timing.beginNs, tracedBytes(program, command), command.flops);
+    trace.slice({rank, timing.stream}, sliceName(program, command), traitsOf(command.kind).category,
+                timing.beginNs, timing.endNs - timing.beginNs, tracedBytes(program, command), command.flops);
   }
 }
 

@@ -16,8 +16,10 @@
 #define DS_RUNTIME_PROGRAM_PROGRAM_H
 
 #include "ds/Runtime/Program/Collective.h"
+#include "ds/Runtime/Program/CommandKind.h"
 #include "ds/Runtime/Program/Kernel.h"
 #include "ds/Runtime/Program/Layout.h"
+#include "ds/Runtime/Program/LibraryFn.h"
 #include "ds/Runtime/Program/Mesh.h"
 #include "ds/Runtime/Program/RunSettings.h"
 
@@ -124,35 +126,6 @@ struct Output {
   std::string name; ///< unique on its stage
   uint32_t buffer = 0;
   uint32_t stage = 0;
-};
-
-/// Library functions: what is neither generated nor a collective. Operands and params are documented with the
-/// functions themselves (include/ds/Runtime/Program/Library.h).
-enum class LibraryFn : uint16_t {
-  Matmul,
-  AttentionForward,
-  AttentionBackward,
-  EmbeddingForward,
-  EmbeddingBackward,
-  CrossEntropyForward,
-  CrossEntropyBackward,
-  Fill,
-  Copy,
-  ConvForward,
-  ConvBackwardInput,
-  ConvBackwardWeight,
-  SumOfSquares,
-};
-const char *spell(LibraryFn fn);
-
-enum class CommandKind : uint8_t {
-  Kernel,      ///< callee = index into kernels
-  Library,     ///< callee = LibraryFn
-  Copy,        ///< between spaces; operands: source, destination
-  Collective,  ///< callee = index into collectives; see Collective for the operands
-  Storage,     ///< between storage and host; operands: source, destination; whole units are moved
-  RecordEvent, ///< callee = event
-  WaitEvent,   ///< callee = event
 };
 
 /// What a command is for, as people ask for it: for tables, not for the order of anything.
