@@ -67,6 +67,15 @@ void CommunicateOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<Memor
     effects.emplace_back(MemoryEffects::Write::get(), &operand);
 }
 
+rt::CommandKind CommunicateOp::getCommandKind() { return rt::CommandKind::Collective; }
+
+std::string CommunicateOp::getLabel(SymbolTable &) { return stringifyCollectiveKind(getKind()).str(); }
+
+int64_t CommunicateOp::getTraffic() {
+  MeshOp mesh = MeshOp::lookup(*this);
+  return getSentBytes(mesh ? mesh.getSize(getAxes()) : 1);
+}
+
 int64_t CommunicateOp::getSentBytes(int64_t ranks) {
   if (getInputs().empty())
     return 0;
@@ -74,3 +83,13 @@ int64_t CommunicateOp::getSentBytes(int64_t ranks) {
   return static_cast<int64_t>(traitsOf(getKind()).sentBytes(
       input.getSizeInBytes(), input.getTensor().getElementTypeBitWidth() / 8, ranks));
 }
+
+//===----------------------------------------------------------------------===//
+// RecordOp, WaitOp
+//===----------------------------------------------------------------------===//
+
+rt::CommandKind RecordOp::getCommandKind() { return rt::CommandKind::RecordEvent; }
+std::optional<int64_t> RecordOp::getRecordedEvent() { return getEvent(); }
+
+rt::CommandKind WaitOp::getCommandKind() { return rt::CommandKind::WaitEvent; }
+std::optional<int64_t> WaitOp::getAwaitedEvent() { return getEvent(); }

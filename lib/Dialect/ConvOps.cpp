@@ -20,7 +20,7 @@ struct Convolution {
         dilation(op.getDilation()), groups(op.getGroups()) {}
 
   LogicalResult verify();
-  LibraryCall call(StringRef callee) const;
+  LibraryCall call(::ds::rt::LibraryFn callee) const;
   int64_t flops() const {
     return 2 * output.getNumElements() * (weight.getNumElements() / weight.getDimSize(0));
   }
@@ -95,7 +95,7 @@ LogicalResult Convolution::verify() {
 
 /// Operands of the op in order, its result as the third; groups, then a stride, padding and dilation for each
 /// dimension.
-LibraryCall Convolution::call(StringRef callee) const {
+LibraryCall Convolution::call(::ds::rt::LibraryFn callee) const {
   LibraryCall call;
   unsigned numOperands = op->getNumOperands();
   call.callee = callee;
@@ -124,7 +124,7 @@ LogicalResult ConvOp::verify() {
 }
 
 int64_t ConvOp::getFlops() { return describe(*this).flops(); }
-LibraryCall ConvOp::getLibraryCall() { return describe(*this).call("conv_forward"); }
+LibraryCall ConvOp::getLibraryCall() { return describe(*this).call(::ds::rt::LibraryFn::ConvForward); }
 
 //===----------------------------------------------------------------------===//
 // ConvGradInputOp, ConvGradWeightOp
@@ -137,8 +137,12 @@ LogicalResult ConvGradInputOp::verify() { return describe(*this).verify(); }  //
 LogicalResult ConvGradWeightOp::verify() { return describe(*this).verify(); } // C1.
 int64_t ConvGradInputOp::getFlops() { return describe(*this).flops(); }
 int64_t ConvGradWeightOp::getFlops() { return describe(*this).flops(); }
-LibraryCall ConvGradInputOp::getLibraryCall() { return describe(*this).call("conv_backward_input"); }
-LibraryCall ConvGradWeightOp::getLibraryCall() { return describe(*this).call("conv_backward_weight"); }
+LibraryCall ConvGradInputOp::getLibraryCall() {
+  return describe(*this).call(::ds::rt::LibraryFn::ConvBackwardInput);
+}
+LibraryCall ConvGradWeightOp::getLibraryCall() {
+  return describe(*this).call(::ds::rt::LibraryFn::ConvBackwardWeight);
+}
 
 #define GET_OP_CLASSES
 #include "ds/Dialect/DsConvOps.cpp.inc"

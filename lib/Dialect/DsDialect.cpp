@@ -140,6 +140,19 @@ void InitAttr::print(AsmPrinter &printer) const {
 }
 
 //===----------------------------------------------------------------------===//
+// #ds.library
+//===----------------------------------------------------------------------===//
+
+Attribute LibraryFnAttr::parse(AsmParser &parser, Type) {
+  std::optional<::ds::rt::LibraryFn> fn;
+  if (parser.parseLess() || parseWord(parser, fn) || parser.parseGreater())
+    return {};
+  return LibraryFnAttr::get(parser.getContext(), *fn);
+}
+
+void LibraryFnAttr::print(AsmPrinter &printer) const { printer << '<' << ::ds::rt::spell(getValue()) << '>'; }
+
+//===----------------------------------------------------------------------===//
 // #ds.segment
 //===----------------------------------------------------------------------===//
 

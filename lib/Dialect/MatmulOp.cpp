@@ -82,7 +82,7 @@ int64_t MatmulOp::getFlops() {
 LibraryCall MatmulOp::getLibraryCall() {
   LibraryCall call;
   auto operand = [&](OpOperand &use) { return use.getOperandNumber(); };
-  call.callee = "matmul";
+  call.callee = ::ds::rt::LibraryFn::Matmul;
   call.takesStrides = mayStride(getEpilogue());
   call.order = {0, 1, getNumOperands()};
   if (getBias())

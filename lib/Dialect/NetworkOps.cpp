@@ -140,7 +140,7 @@ static SmallVector<Attribute> attentionParams(MLIRContext *context, bool causal,
 LibraryCall AttentionOp::getLibraryCall() {
   LibraryCall call;
   unsigned numOperands = getNumOperands();
-  call.callee = "attention_forward";
+  call.callee = ::ds::rt::LibraryFn::AttentionForward;
   call.takesStrides = true;
   call.order = {0, 1, 2, numOperands, numOperands + 1};
   if (getMask())
@@ -152,7 +152,7 @@ LibraryCall AttentionOp::getLibraryCall() {
 LibraryCall AttentionGradOp::getLibraryCall() {
   LibraryCall call;
   unsigned numOperands = getNumOperands();
-  call.callee = "attention_backward";
+  call.callee = ::ds::rt::LibraryFn::AttentionBackward;
   call.takesStrides = true;
   call.order = {0, 1, 2, 3, 4, 5, numOperands, numOperands + 1, numOperands + 2};
   if (getMask())
@@ -187,7 +187,7 @@ LogicalResult EmbeddingOp::verify() {
 
 LibraryCall EmbeddingOp::getLibraryCall() {
   LibraryCall call;
-  call.callee = "embedding_forward";
+  call.callee = ::ds::rt::LibraryFn::EmbeddingForward;
   call.order = {0, 1, 2};
   return call;
 }
@@ -207,7 +207,7 @@ LogicalResult EmbeddingGradOp::verify() {
 
 LibraryCall EmbeddingGradOp::getLibraryCall() {
   LibraryCall call;
-  call.callee = "embedding_backward";
+  call.callee = ::ds::rt::LibraryFn::EmbeddingBackward;
   call.order = {0, 1, getNumOperands()};
   if (getAccumulator())
     call.inPlace.push_back({0, 2});
@@ -258,7 +258,7 @@ int64_t CrossEntropyGradOp::getFlops() { return 4 * tensorType(getLogits()).getN
 LibraryCall CrossEntropyOp::getLibraryCall() {
   LibraryCall call;
   unsigned numOperands = getNumOperands();
-  call.callee = "cross_entropy_forward";
+  call.callee = ::ds::rt::LibraryFn::CrossEntropyForward;
   call.order = {0, 1, numOperands, numOperands + 1, numOperands + 2};
   if (getDenominator())
     call.order.push_back(2);
@@ -268,7 +268,7 @@ LibraryCall CrossEntropyOp::getLibraryCall() {
 
 LibraryCall CrossEntropyGradOp::getLibraryCall() {
   LibraryCall call;
-  call.callee = "cross_entropy_backward";
+  call.callee = ::ds::rt::LibraryFn::CrossEntropyBackward;
   call.order = {0, 1, 2, 3, 4, 5};
   call.mayShare.push_back({0, 0});
   call.params = makeParams(getContext(), {static_cast<int64_t>(getIgnoreIndex())});

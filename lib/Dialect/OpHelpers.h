@@ -16,6 +16,18 @@ inline LogicalResult expectType(Operation *op, StringRef what, Type expected, Ty
   return op->emitOpError("expects ") << what << " to be " << expected << ", but got " << type;
 }
 
+/// The runtime's functions by the names that enums of the dialect have; empty behind the last.
+inline StringRef stringifyEnum(::ds::rt::LibraryFn fn) {
+  return fn <= ::ds::rt::kLastLibraryFn ? ::ds::rt::spell(fn) : StringRef();
+}
+template <>
+inline std::optional<::ds::rt::LibraryFn> symbolizeEnum(StringRef name) {
+  for (const auto &[fn, known] : ::ds::rt::kLibraryNames)
+    if (name == known)
+      return fn;
+  return std::nullopt;
+}
+
 /// Parses a word of the enum; the error lists the words that there are.
 template <class Enum>
 ParseResult parseWord(AsmParser &parser, std::optional<Enum> &word) {

@@ -81,6 +81,10 @@ StreamKind TransferOp::getStreamBetween(Space from, Space to) {
   return to == Space::Host ? StreamKind::ToHost : StreamKind::ToDevice;
 }
 
+::ds::rt::CommandKind TransferOp::getCommandKind() {
+  return getStream() == StreamKind::Storage ? ::ds::rt::CommandKind::Storage : ::ds::rt::CommandKind::Copy;
+}
+
 LogicalResult TransferOp::verify() {
   BufferType source = getSource().getType(), target = getTarget().getType();
   if (source.getTensor() != target.getTensor() || !source.isContiguous() || !target.isContiguous()) // C1.

@@ -152,6 +152,26 @@ static bool fits(BufferType formal, BufferType actual) {
          formal.getTensor().getElementType() == actual.getTensor().getElementType();
 }
 
+int64_t mlir::ds::sizeOfBuffers(ValueRange buffers) {
+  int64_t bytes = 0;
+  for (Value buffer : buffers)
+    if (auto type = dyn_cast<BufferType>(buffer.getType()))
+      bytes += type.getSizeInBytes();
+  return bytes;
+}
+
+::ds::rt::CommandKind LaunchOp::getCommandKind() { return ::ds::rt::CommandKind::Kernel; }
+
+std::string LaunchOp::getLabel(SymbolTable &symbols) {
+  auto kernel = symbols.lookup<KernelOp>(getKernel());
+  // A reduction says more than the arithmetic around it; otherwise the last op is what the kernel is for.
+  StringRef name;
+  for (Operation &op : kernel.getBody().front().without_terminator())
+    if (isa<ReduceOp>(op) || !name.starts_with("reduce"))
+      name = op.getName().stripDialect();
+  return name.str();
+}
+
 OperandRange LaunchOp::getItemInputs(int64_t item) {
   size_t count = getInputs().size() / getNumItems();
   return getInputs().slice(item * count, count);
@@ -247,6 +267,11 @@ void LaunchOp::getEffects(Effects &effects) {
   for (OpOperand &operand : getPredicateMutable())
     effects.emplace_back(MemoryEffects::Read::get(), &operand);
 }
+
+::ds::rt::CommandKind CallOp::getCommandKind() { return ::ds::rt::CommandKind::Library; }
+std::string CallOp::getLabel(SymbolTable &) { return ::ds::rt::spell(getCallee()); }
+int64_t CallOp::getCountedFlops() { return getFlops().value_or(0); }
+int64_t CallOp::getTraffic() { return sizeOfBuffers(getBuffers()); }
 
 LogicalResult CallOp::verify() {
   for (int64_t position : getWrites())

@@ -142,7 +142,7 @@ bool SumOfSquaresOp::isLibraryCall() {
 
 LibraryCall SumOfSquaresOp::getLibraryCall() {
   LibraryCall call;
-  call.callee = "sum_of_squares";
+  call.callee = ::ds::rt::LibraryFn::SumOfSquares;
   llvm::append_range(call.order, llvm::seq(0u, getNumOperands() + 1));
   return call;
 }

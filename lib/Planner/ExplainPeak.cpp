@@ -9,8 +9,6 @@
 #include "PlanBuffers.h"
 #include "ds/Dialect/Target.h"
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/CommandNames.h"
-#include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/TrainingAttr.h"
 #include "ds/Passes/Workspaces.h"
 
@@ -24,6 +22,9 @@ using report::Category;
 using report::PeakPart;
 using report::PeakValue;
 using report::repeatedLayer;
+
+/// `command` as a collective; null where it is another one.
+static CommunicateOp asCollective(ScheduledOpInterface command) { return dyn_cast<CommunicateOp>(*command); }
 
 /// What makes a value of each sample smaller.
 static std::string smallerBatch(int64_t samples) {
@@ -56,8 +57,8 @@ private:
   /// Whether forward makes it and another direction reads it.
   bool isSaved(const Uses &use) const { return isForward(use.first) && !isForward(use.last); }
   PeakPart partOf(const AllocLifetime &lifetime, const Uses &use) const;
-  std::string sourceFor(PeakPart part, Operation *writer);
-  std::string reasonFor(Category category, const Uses &uses, Operation *writer);
+  std::string sourceFor(PeakPart part, ScheduledOpInterface writer);
+  std::string reasonFor(Category category, const Uses &uses, ScheduledOpInterface writer);
   std::string remedyForGathered(const Uses &use) const;
   std::string remedyForReduced(CommunicateOp reduction) const;
   std::string remedyFor(Category category, const Uses &uses, const AllocLifetime &lifetime,
@@ -80,7 +81,7 @@ void PeakExplainer::findUses() {
       use.first = use.first < 0 ? at : use.first;
       use.next = use.next < 0 && at >= peak.command ? at : use.next;
       use.last = at;
-      use.writers += access.isWrite && !isa<CommunicateOp>(command) ? 1 : 0;
+      use.writers += access.isWrite && !asCollective(command) ? 1 : 0;
     }
 }
 
@@ -90,9 +91,9 @@ bool PeakExplainer::isForward(int64_t command) const {
 
 /// "matmul h.3.mlp".
 std::string PeakExplainer::spell(int64_t command) {
-  Operation *op = scheduled.commands[command];
+  ScheduledOpInterface op = scheduled.commands[command];
   std::string layer = layerOf(op);
-  return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer);
+  return op.getLabel(symbols) + (layer.empty() ? "" : " " + layer);
 }
 
 /// The allocations in `space` that are live at the peak, as they are made: layers then stand in the model's
@@ -109,16 +110,16 @@ std::vector<const AllocLifetime *> PeakExplainer::findLive(Space space) const {
   return live;
 }
 
-std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operation *writer) {
+std::string PeakExplainer::reasonFor(Category category, const Uses &use, ScheduledOpInterface writer) {
   std::string last = spell(use.last), next = use.next < 0 ? last : spell(use.next);
   if (category == Category::Workspace)
     return "scratch memory of " + next;
-  auto communicate = dyn_cast<CommunicateOp>(writer);
+  auto communicate = asCollective(writer);
   if (communicate && communicate.getKind() == CollectiveKind::AllGather) {
     bool kept = isSaved(use) && peak.command < use.last;
     return "gathered for " + next + (kept ? ", and kept for " + last : "");
   }
-  bool isReduced = isa<CommunicateOp>(scheduled.commands[use.last]);
+  const bool isReduced = bool(asCollective(scheduled.commands[use.last]));
   if (category == Category::Communication || isReduced)
     return isReduced ? "gradients on their way into " + last : "what " + next + " exchanges";
   if (isSaved(use))
@@ -131,7 +132,7 @@ std::string PeakExplainer::reasonFor(Category category, const Uses &use, Operati
 static std::string remedyForScratch(Operation *command, int64_t bytes) {
   auto call = dyn_cast<CallOp>(command);
   if (isForCuda(command->getParentOfType<ModuleOp>()))
-    return call && isCallOf(call, rt::LibraryFn::AttentionBackward)
+    return call && call.getCallee() == rt::LibraryFn::AttentionBackward
                ? "none is needed: less memory means smaller pieces, which take longer"
                : "none by itself: the budget follows from the sizes of its operands";
   ::ds::Result<uint64_t> alone =
@@ -160,14 +161,14 @@ std::string PeakExplainer::remedyForReduced(CommunicateOp reduction) const {
 std::string PeakExplainer::remedyFor(Category category, const Uses &use, const AllocLifetime &lifetime,
                                      const std::string &layer) {
   AllocOp alloc = lifetime.alloc;
-  auto communicate = dyn_cast<CommunicateOp>(lifetime.writer);
+  auto communicate = asCollective(lifetime.writer);
   if (category == Category::Workspace && !communicate)
     return remedyForScratch(scheduled.commands[use.first], alloc.getBuffer().getType().getSizeInBytes());
   if (communicate && communicate.getKind() == CollectiveKind::AllGather)
     return remedyForGathered(use);
   if (category == Category::Workspace)
     return remedyForReduced(communicate);
-  if (auto last = dyn_cast<CommunicateOp>(scheduled.commands[use.last]))
+  if (auto last = asCollective(scheduled.commands[use.last]))
     return remedyForReduced(last);
   if (category == Category::Communication)
     return smallerBatch(samples);
@@ -180,7 +181,7 @@ std::string PeakExplainer::remedyFor(Category category, const Uses &use, const A
 }
 
 PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) const {
-  auto communicate = dyn_cast<CommunicateOp>(lifetime.writer);
+  auto communicate = asCollective(lifetime.writer);
   switch (categoryOf(lifetime.alloc)) {
   case Category::Gradients:
     return PeakPart::Gradients;
@@ -194,17 +195,16 @@ PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) c
   }
 }
 
-std::string PeakExplainer::sourceFor(PeakPart part, Operation *writer) {
+std::string PeakExplainer::sourceFor(PeakPart part, ScheduledOpInterface writer) {
   switch (part) {
   case PeakPart::Gradients:
     return "gradients of parameters";
   case PeakPart::Gathered:
     return "gathered for their use";
   case PeakPart::Exchanged:
-    return "operands of " + nameOfCommand(writer, symbols);
+    return "operands of " + writer.getLabel(symbols);
   case PeakPart::Workspace:
-    return (isForCuda(module) ? "budgets of cuBLASLt for " : "scratch memory of ") +
-           nameOfCommand(writer, symbols);
+    return (isForCuda(module) ? "budgets of cuBLASLt for " : "scratch memory of ") + writer.getLabel(symbols);
   case PeakPart::Activations:
     return "read by the backward pass";
   default:
@@ -217,7 +217,7 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
   Category category = categoryOf(alloc);
   const Uses &use = uses.at(alloc.getBuffer());
   PeakValue value;
-  value.name = nameOfCommand(lifetime.writer, symbols);
+  value.name = ScheduledOpInterface(lifetime.writer).getLabel(symbols);
   value.layer = layerOf(alloc);
   value.part = partOf(lifetime, use);
   value.source = sourceFor(value.part, lifetime.writer);
@@ -233,8 +233,8 @@ PeakValue PeakExplainer::describe(const AllocLifetime &lifetime) {
 report::PeakExplanation PeakExplainer::explain() {
   findUses();
   report::PeakExplanation result;
-  Operation *op = scheduled.commands[peak.command];
-  result.op = nameOfCommand(op, symbols);
+  ScheduledOpInterface op = scheduled.commands[peak.command];
+  result.op = op.getLabel(symbols);
   result.layer = layerOf(op);
   result.segment = func::FuncOp(peak.func).getSymName().str();
   for (const AllocLifetime *lifetime : findLive(Space::Device))
@@ -248,7 +248,7 @@ std::vector<PeakValue> PeakExplainer::list(Space space) {
   for (const AllocLifetime *lifetime : findLive(space)) {
     AllocOp alloc = lifetime->alloc;
     PeakValue value;
-    value.name = nameOfCommand(lifetime->writer, symbols);
+    value.name = ScheduledOpInterface(lifetime->writer).getLabel(symbols);
     value.layer = layerOf(alloc);
     value.part = isSaved(uses.at(alloc.getBuffer())) ? PeakPart::Activations : PeakPart::Staging;
     value.source = value.part == PeakPart::Staging ? "what copies and updates move or keep here for a while"

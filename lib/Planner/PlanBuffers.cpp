@@ -2,11 +2,10 @@
 #include "PlanBuffers.h"
 
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/CommandNames.h"
+#include "ds/Passes/StateNames.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/StringSwitch.h"
 
 #include <numeric>
 
@@ -16,11 +15,18 @@ using ::ds::report::Category;
 using ::ds::report::PeakPart;
 
 Category mlir::ds::categoryOf(AllocOp alloc) {
-  return llvm::StringSwitch<Category>(alloc.getCategory())
-      .Case("gradients", Category::Gradients)
-      .Case("communication", Category::Communication)
-      .Case("workspace", Category::Workspace)
-      .Default(Category::Activations);
+  switch (alloc.getCategory()) {
+  case AllocCategory::Gradients:
+    return Category::Gradients;
+  case AllocCategory::Communication:
+    return Category::Communication;
+  case AllocCategory::Workspace:
+    return Category::Workspace;
+  case AllocCategory::Activations:
+  case AllocCategory::Optimizer: // copies that one update leaves for itself, no state of the optimizer
+    return Category::Activations;
+  }
+  llvm_unreachable("all categories are handled");
 }
 
 /// The part of a peak that a state of the step is.
@@ -111,7 +117,7 @@ static bool findTouches(Value buffer, const DenseMap<Operation *, int64_t> &posi
     if (auto known = position.find(user); known != position.end())
       touches.push_back(known->second);
     auto communicate = dyn_cast<CommunicateOp>(user);
-    isGathered |= communicate && streamOf(communicate) == StreamKind::Gather;
+    isGathered |= communicate && communicate.getStream() == StreamKind::Gather;
   }
   return isGathered;
 }
@@ -157,8 +163,8 @@ int64_t mlir::ds::findLeastLive(ModuleOp module) {
 std::string Moment::spell(SymbolTable &symbols) const {
   if (!func)
     return "";
-  Operation *op = ScheduledFunction(func).commands[command];
+  ScheduledOpInterface op = ScheduledFunction(func).commands[command];
   std::string layer = layerOf(op);
-  return nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer) + " (" +
+  return op.getLabel(symbols) + (layer.empty() ? "" : " " + layer) + " (" +
          func::FuncOp(func).getSymName().str() + ")";
 }

@@ -48,7 +48,7 @@ static Lack findLack(ModuleOp planned, int64_t memory) {
     for (auto [index, command] : llvm::enumerate(getComputeCommands(func))) {
       auto call = dyn_cast<CallOp>(command);
       std::optional<rt::AttentionPieces> least;
-      if (!call || !isCallOf(call, rt::LibraryFn::AttentionBackward) || !lacksWorkspace(call) ||
+      if (!call || call.getCallee() != rt::LibraryFn::AttentionBackward || !lacksWorkspace(call) ||
           !(least = cudnnPieces(call, 1)))
         continue;
       if (live.empty())

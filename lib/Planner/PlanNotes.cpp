@@ -2,9 +2,9 @@
 #include "PlanNotes.h"
 
 #include "ds/Passes/AttentionWorkspace.h"
-#include "ds/Passes/CommandNames.h"
 #include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/StateNames.h"
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"

@@ -8,7 +8,6 @@
 #include "PlanBuffers.h"
 #include "StepSimulation.h"
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/CommandNames.h"
 #include "ds/Planner/PlanSummary.h"
 
 using namespace mlir;
@@ -54,46 +53,21 @@ int64_t TimelineBuilder::shownRuns(const SegmentSimulation &segment) {
   return 1;
 }
 
-/// What PlanTimeline::Command says.
-static std::string kindOf(Operation *op) {
-  if (isa<LaunchOp, CallOp>(op))
-    return "compute";
-  if (auto transfer = dyn_cast<TransferOp>(op))
-    return transfer.getStream() == StreamKind::Storage ? "storage" : "copy";
-  return isa<CommunicateOp>(op) ? "collective" : op->getName().stripDialect().str();
-}
-
-/// Bytes that a launch or call touches beside its workspace, or that a collective sends: what a program and
-/// the trace of its run say.
-static double bytesOf(Operation *op) {
-  if (auto communicate = dyn_cast<CommunicateOp>(op)) {
-    MeshOp mesh = MeshOp::lookup(op);
-    return static_cast<double>(communicate.getSentBytes(mesh ? mesh.getSize(communicate.getAxes()) : 1));
-  }
-  auto call = dyn_cast<CallOp>(op);
-  double bytes = 0;
-  for (Value operand : call ? call.getBuffers() : op->getOperands())
-    bytes += static_cast<double>(cast<BufferType>(operand.getType()).getSizeInBytes());
-  return bytes;
-}
-
 void TimelineBuilder::addCommands(const SegmentSimulation &segment, const std::string &name) {
-  for (auto [op, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
+  for (auto [each, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
+    ScheduledOpInterface op = each;
     report::PlanTimeline::Command command;
-    command.name = nameOfCommand(op, symbols);
+    command.name = op.getLabel(symbols);
     command.layer = layerOf(op);
     command.segment = name;
-    command.stream = llvm::find(step.streams, streamOf(op)) - step.streams.begin();
-    command.kind = kindOf(op);
+    command.stream = llvm::find(step.streams, op.getStream()) - step.streams.begin();
+    command.kind = op.getCommandTraits().name;
     command.begin = timeline.seconds + span.begin;
     command.end = timeline.seconds + span.end;
-    if (auto call = dyn_cast<CallOp>(op))
-      command.flops = static_cast<double>(call.getFlops().value_or(0));
-    command.bytes = bytesOf(op);
-    if (auto record = dyn_cast<RecordOp>(op))
-      command.event = record.getEvent();
-    if (auto wait = dyn_cast<WaitOp>(op))
-      command.event = wait.getEvent();
+    command.flops = static_cast<double>(op.getCountedFlops());
+    command.bytes = static_cast<double>(op.getTraffic());
+    if (op.isEvent())
+      command.event = op.getRecordedEvent() ? *op.getRecordedEvent() : *op.getAwaitedEvent();
     timeline.commands.push_back(std::move(command));
   }
 }
@@ -104,7 +78,7 @@ void TimelineBuilder::addBuffers(const SegmentSimulation &segment) {
   for (const AllocLifetime &lifetime : segment.scheduled.lifetimes) {
     AllocOp alloc = lifetime.alloc;
     Buffer buffer;
-    buffer.name = nameOfCommand(lifetime.writer, symbols);
+    buffer.name = ScheduledOpInterface(lifetime.writer).getLabel(symbols);
     buffer.layer = layerOf(alloc);
     buffer.category = categoryOf(alloc);
     buffer.space = stringifySpace(alloc.getBuffer().getType().getSpace()).str();

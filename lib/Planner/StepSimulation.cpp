@@ -10,44 +10,44 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace report = ::ds::report;
 namespace cost = ::ds::cost;
+namespace rt = ::ds::rt;
 
 /// What commands share: the links between devices, each way to and from the host, the disk.
 static constexpr uint32_t kFabric = 1, kToHostLink = 2, kToDeviceLink = 3, kDisk = 4;
 
 /// `command` as the simulation sees it, on stream number `stream`.
-static cost::SimCommand toSimCommand(Operation *command, uint32_t stream, CommandCosts &costs,
+static cost::SimCommand toSimCommand(ScheduledOpInterface command, uint32_t stream, CommandCosts &costs,
                                      ReuseDistance &memory) {
   using Kind = cost::SimCommand::Kind;
-  if (auto record = dyn_cast<RecordOp>(command))
-    return {Kind::Record, stream, 0, 0, static_cast<uint32_t>(record.getEvent())};
-  if (auto wait = dyn_cast<WaitOp>(command))
-    return {Kind::Wait, stream, 0, 0, static_cast<uint32_t>(wait.getEvent())};
-  SmallVector<double> distances = memory.touch(command);
-  if (auto communicate = dyn_cast<CommunicateOp>(command))
-    return {Kind::Collective, stream, costs.collectiveSeconds(communicate), kFabric};
-  if (auto transfer = dyn_cast<TransferOp>(command)) {
-    const double seconds = costs.transferSeconds(transfer);
-    if (transfer.getStream() == StreamKind::Storage)
-      return {Kind::Storage, stream, seconds, kDisk};
-    if (transfer.getStream() == StreamKind::ToHost)
+  if (std::optional<int64_t> event = command.getRecordedEvent())
+    return {Kind::Record, stream, 0, 0, static_cast<uint32_t>(*event)};
+  if (std::optional<int64_t> event = command.getAwaitedEvent())
+    return {Kind::Wait, stream, 0, 0, static_cast<uint32_t>(*event)};
+  const double seconds = costs.seconds(command, memory.touch(command));
+  switch (command.getCommandTraits().resource) {
+  case rt::Resource::Fabric:
+    return {Kind::Collective, stream, seconds, kFabric};
+  case rt::Resource::Disk:
+    return {Kind::Storage, stream, seconds, kDisk};
+  case rt::Resource::Link:
+    if (command.getStream() == StreamKind::ToHost)
       return {Kind::ToHost, stream, seconds, kToHostLink};
     return {Kind::ToDevice, stream, seconds, costs.hasHostLink() ? kToDeviceLink : kToHostLink};
+  case rt::Resource::Cores:
+    return {Kind::Compute, stream, seconds, 0, 0, /*onHost=*/command.getStream() == StreamKind::Host};
+  case rt::Resource::Nothing:
+    break;
   }
-  return {Kind::Compute,
-          stream,
-          costs.computeSeconds(command, distances),
-          0,
-          0,
-          /*onHost=*/streamOf(command) == StreamKind::Host};
+  llvm_unreachable("events are above");
 }
 
 /// The streams of all segments, compute first.
 static SmallVector<StreamKind> findStreams(ArrayRef<func::FuncOp> segments) {
   SmallVector<StreamKind> streams{StreamKind::Compute};
   for (func::FuncOp func : segments)
-    for (Operation &op : func.getBody().front())
-      if (isCommand(&op) && !llvm::is_contained(streams, streamOf(&op)))
-        streams.push_back(streamOf(&op));
+    for (auto command : func.getBody().front().getOps<ScheduledOpInterface>())
+      if (!llvm::is_contained(streams, command.getStream()))
+        streams.push_back(command.getStream());
   llvm::sort(streams.begin() + 1, streams.end());
   return streams;
 }
@@ -58,17 +58,17 @@ static SegmentSimulation simulateSegment(func::FuncOp func, ArrayRef<StreamKind>
   SegmentSimulation segment{ScheduledFunction(func), {}, 0, {}};
   std::vector<cost::SimCommand> commands;
   ReuseDistance memory;
-  for (Operation *command : segment.scheduled.commands) // as the run before leaves the caches
-    if (!isa<RecordOp, WaitOp>(command))
+  for (ScheduledOpInterface command : segment.scheduled.commands) // as the run before leaves the caches
+    if (!command.isEvent())
       memory.touch(command);
-  for (Operation *command : segment.scheduled.commands)
+  for (ScheduledOpInterface command : segment.scheduled.commands)
     commands.push_back(
-        toSimCommand(command, llvm::find(streams, streamOf(command)) - streams.begin(), costs, memory));
+        toSimCommand(command, llvm::find(streams, command.getStream()) - streams.begin(), costs, memory));
   segment.simulation = cost::simulate(commands, streams.size(), rates.cluster().device.contention);
   double reached = 0;
   for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans)) {
     segment.reached.push_back(reached);
-    if (streamOf(command) == StreamKind::Compute)
+    if (command.getStream() == StreamKind::Compute)
       reached = span.end;
   }
   segment.reached.push_back(segment.simulation.seconds);
@@ -111,18 +111,16 @@ static std::string linkSource(const cost::Rates &rates, int64_t ranks) {
 }
 
 /// Seconds of the commands of a segment that `which` holds for.
-static double secondsOf(const SegmentSimulation &segment, llvm::function_ref<bool(Operation *)> which) {
+static double secondsOf(const SegmentSimulation &segment,
+                        llvm::function_ref<bool(ScheduledOpInterface)> which) {
   double seconds = 0;
   for (auto [command, span] : llvm::zip_equal(segment.scheduled.commands, segment.simulation.spans))
     seconds += which(command) ? span.end - span.begin : 0;
   return seconds;
 }
 
-/// True for library functions with operations to count.
-static bool hasFlops(Operation *command) {
-  auto call = dyn_cast<CallOp>(command);
-  return call && call.getFlops().value_or(0) > 0;
-}
+/// True for commands with operations to count.
+static bool hasFlops(ScheduledOpInterface command) { return command.getCountedFlops() > 0; }
 
 report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rates, double flops) {
   StepSimulation step = simulateStep(module, rates);

@@ -82,7 +82,7 @@ ds.kernel @kernel_c2_other_shape inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1]
 
 func.func @alloc_c1_strided() {
   // expected-error@+1 {{'ds.alloc' op expects a contiguous buffer, but got '!ds.buffer<tensor<4x8xf32>, [1, 4], device>'}}
-  %a = ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [1, 4], device>
+  %a = ds.alloc activations : !ds.buffer<tensor<4x8xf32>, [1, 4], device>
   return
 }
 
@@ -170,9 +170,25 @@ func.func @launch_c2_extent(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
 
 // -----
 
+func.func @call_unknown_function(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
+  // expected-error@+1 {{expects one of matmul, attention_forward, attention_backward, embedding_forward, embedding_backward, cross_entropy_forward, cross_entropy_backward, fill, copy, conv_forward, conv_backward_input, conv_backward_weight, sum_of_squares, but got sort}}
+  ds.call sort(%a) writes [0] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  return
+}
+
+// -----
+
+func.func @alloc_unknown_category() {
+  // expected-error@+1 {{expects one of activations, gradients, optimizer, communication, workspace, but got scratch}}
+  %a = ds.alloc scratch : !ds.buffer<tensor<4xf32>, [1], device>
+  return
+}
+
+// -----
+
 func.func @call_c1_writes(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   // expected-error@+1 {{'ds.call' op expects to write operands below 1, but got 1}}
-  ds.call "fill"(%a) writes [1] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  ds.call fill(%a) writes [1] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
 

@@ -266,18 +266,18 @@ func.func @predicated(%a: !ds.buffer<tensor<4xf32>, [1], host>, %b: !ds.buffer<t
 
 // CHECK-LABEL: @buffers
 func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
-  // CHECK: ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
-  %b = ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
-  // CHECK: ds.alloc "activations" offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
-  %c = ds.alloc "activations" offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
+  // CHECK: ds.alloc activations : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
+  %b = ds.alloc activations : !ds.buffer<tensor<4x8xf32>, [8, 1], device>
+  // CHECK: ds.alloc activations offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
+  %c = ds.alloc activations offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.view %{{.*}} offset 4 :
   %v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>
   // CHECK: ds.launch @kernel_0 ins(%{{.*}}) outs(%{{.*}}) on compute :
   ds.launch @kernel_0 ins(%a) outs(%c) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.launch @any ins(%{{.*}}) outs(%{{.*}}) extent 4 on compute :
   ds.launch @any ins(%a) outs(%c) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>)
-  %d = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
-  %e = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+  %d = ds.alloc activations : !ds.buffer<tensor<8xf32>, [1], device>
+  %e = ds.alloc activations : !ds.buffer<tensor<8xf32>, [1], device>
   // CHECK: ds.launch @any ins(%{{.*}}, %{{.*}}) outs(%{{.*}}, %{{.*}}) extent 4, 8 on compute :
   ds.launch @any ins(%a, %d) outs(%c, %e) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)
   // A kernel of constants reads nothing; one that reads and makes several.
@@ -285,8 +285,8 @@ func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   ds.launch @ones ins() outs(%c) on compute : () -> !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.launch @both ins(%{{.*}}) outs(%{{.*}}, %{{.*}}) on compute : ({{.*}}) -> ({{.*}}, {{.*}})
   ds.launch @both ins(%a) outs(%c, %a) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>)
-  // CHECK: ds.call "fill"(%{{.*}}) writes [0] params [0.000000e+00] on compute :
-  ds.call "fill"(%c) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  // CHECK: ds.call fill(%{{.*}}) writes [0] params [0.000000e+00] on compute :
+  ds.call fill(%c) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
 

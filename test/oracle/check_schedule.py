@@ -197,7 +197,7 @@ class Planned:
     def execute(self, mnemonic, buffers, attributes):
         if mnemonic == "launch":
             return self.launch(buffers, attributes)
-        callee = re.search(r'callee = "(\w+)"', attributes).group(1)
+        callee = re.search(r'callee = #ds.library<(\w+)>', attributes).group(1)
         params = [float(item.split(":")[0]) for item in re.search(r"params = \[([^\]]*)\]", attributes).group(1).split(",") if item]
         writes = [int(item) for item in re.search(r"writes = array<i64: ([^>]*)>", attributes).group(1).split(",")]
         values = [buffer.read(self.arena) if not (callee in ("copy", "fill") and index in writes) else None

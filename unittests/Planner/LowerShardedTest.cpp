@@ -195,12 +195,12 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
   std::string said;
   FailureOr<rt::Program> program = lowerText(
       planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                  "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
+                  "%a = ds.alloc activations offset 64 : !ds.buffer<tensor<64xf32>, [1], device>\n"
                   "%p = ds.view %a offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> "
                   "!ds.buffer<tensor<32xf32>, [1], device>\n"
                   "%q = ds.view %p offset 8 : !ds.buffer<tensor<32xf32>, [1], device> -> "
                   "!ds.buffer<tensor<4xf32>, [1], device>\n"
-                  "ds.call \"fill\"(%q) writes [0] params [0.0 : f64] on compute : "
+                  "ds.call fill(%q) writes [0] params [0.0 : f64] on compute : "
                   "!ds.buffer<tensor<4xf32>, [1], device>\nreturn\n}\n}",
       said);
   ASSERT_TRUE(succeeded(program)) << said;
@@ -218,10 +218,10 @@ TEST(Lower, NamesTheAxesOfTheMesh) {
           "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
           "{ds.offset = 0 : i64} : tensor<6x8xf32>\n"
           "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-          "%a = ds.alloc \"activations\" offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+          "%a = ds.alloc activations offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
           "%p = ds.view %a offset 0 shifts [tp = 2] : !ds.buffer<tensor<8xf32>, [1], device> -> "
           "!ds.buffer<tensor<2xf32>, [1], device>\n"
-          "ds.call \"fill\"(%p) writes [0] params [0.0 : f64] on compute : "
+          "ds.call fill(%p) writes [0] params [0.0 : f64] on compute : "
           "!ds.buffer<tensor<2xf32>, [1], device>\nreturn\n}\n}",
       said);
   ASSERT_TRUE(succeeded(program)) << said;
@@ -241,7 +241,7 @@ TEST(Lower, RefusesCollectivesAlongAnAxisOfOneRank) {
   EXPECT_TRUE(failed(
       lowerText(planned("[dp = 2, tp = 1]") +
                     "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                    "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                    "%a = ds.alloc activations offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
                     "ds.communicate all_reduce ins(%a) outs(%a) reduce sum along tp on compute : "
                     "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
                     "return\n}\n}",
@@ -253,8 +253,8 @@ TEST(Lower, ArenasAreThoseOfTheirSpaces) {
   std::string said;
   FailureOr<rt::Program> program = lowerText(
       planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
-                  "%a = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
-                  "%h = ds.alloc \"activations\" offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
+                  "%a = ds.alloc activations offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                  "%h = ds.alloc activations offset 64 : !ds.buffer<tensor<8xf32>, [1], host>\n"
                   "ds.transfer %a to %h on to_host : !ds.buffer<tensor<8xf32>, [1], device>, "
                   "!ds.buffer<tensor<8xf32>, [1], host>\nreturn\n}\n}",
       said);

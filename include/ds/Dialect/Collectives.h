@@ -19,6 +19,12 @@ constexpr const ::ds::rt::CollectiveTraits &traitsOf(CollectiveKind kind) {
   return ::ds::rt::traitsOf(toRuntimeKind(kind));
 }
 
+/// Whether one rank's part is the output, not the input: what is received, or reduced and scattered.
+constexpr bool isOutputPart(CollectiveKind kind) {
+  const ::ds::rt::CollectiveTraits &traits = traitsOf(kind);
+  return traits.input != ::ds::rt::Parts::One && traits.output == ::ds::rt::Parts::One;
+}
+
 } // namespace mlir::ds
 
 #endif // DS_DIALECT_COLLECTIVES_H

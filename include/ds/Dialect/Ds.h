@@ -7,6 +7,8 @@
 #ifndef DS_DIALECT_DS_H
 #define DS_DIALECT_DS_H
 
+#include "ds/Runtime/Program/CommandKind.h"
+#include "ds/Runtime/Program/LibraryFn.h"
 #include "ds/Runtime/Program/Mesh.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
@@ -45,7 +47,7 @@ Precision lookupResultPrecision(Operation *op, unsigned index);
 
 /// One call of a library function; see LibraryOpInterface.
 struct LibraryCall {
-  StringRef callee;              ///< "matmul", "attention_forward", ...
+  ::ds::rt::LibraryFn callee = {};
   SmallVector<unsigned> order;   ///< call operand -> operand, or numOperands + result
   SmallVector<Attribute> params; ///< IntegerAttr i64 or FloatAttr f64
   bool takesStrides = false;     ///< operands may be any views; otherwise all are packed in row-major order
@@ -74,6 +76,9 @@ struct PhaseRange {
 
 /// The phases in which `op` may stand in a function or module: all for ops that say nothing of phases.
 PhaseRange getLegalPhases(Operation *op);
+
+/// Bytes of the elements of `buffers` together; of what is no buffer none.
+int64_t sizeOfBuffers(ValueRange buffers);
 
 /// Whether products with `epilogue` belong to backward: they multiply their sums by a derivative.
 bool takesGradient(Epilogue epilogue);

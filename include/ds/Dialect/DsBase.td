@@ -19,6 +19,10 @@ def OnTensors : InPhases<"Model", "Resident">;
 def OnBuffers : InPhases<"Scheduled", "Planned">;
 def Composite : InPhases<"Model", "Sharded">;  // until it is decomposed
 
+// A command, which streams execute; see ScheduledOpInterface.
+class Ds_CommandOp<string mnemonic, list<string> own, list<Trait> traits = []>
+    : Ds_Op<mnemonic, !listconcat([OnBuffers, DeclareOpInterfaceMethods<ScheduledOpInterface, own>], traits)>;
+
 // The op takes so long for one element that repeating it for several readers costs more than keeping its value.
 def HeavyBody : NativeOpTrait<"HeavyBody">;
 

@@ -4,8 +4,8 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_CommunicateOp : Ds_Op<"communicate", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>,
-                                             AttrSizedOperandSegments]> {
+def Ds_CommunicateOp : Ds_CommandOp<"communicate", ["getLabel", "getTraffic"],
+                                    [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a collective on buffers";
   let description = [{
     What the tensor op of the same `kind` says, on buffers. `number` is its place in the one order in which every
@@ -38,7 +38,7 @@ def Ds_CommunicateOp : Ds_Op<"communicate", [OnBuffers, DeclareOpInterfaceMethod
   }];
 }
 
-def Ds_RecordOp : Ds_Op<"record", [OnBuffers]> {
+def Ds_RecordOp : Ds_CommandOp<"record", ["getRecordedEvent"]> {
   let summary = "Records an event when a stream has come this far";
   let description = [{
     The event happens when everything that was handed to `stream` before has run. In a function each event is
@@ -50,7 +50,7 @@ def Ds_RecordOp : Ds_Op<"record", [OnBuffers]> {
   let assemblyFormat = "$event `on` custom<Keyword>($stream) attr-dict";
 }
 
-def Ds_WaitOp : Ds_Op<"wait", [OnBuffers]> {
+def Ds_WaitOp : Ds_CommandOp<"wait", ["getAwaitedEvent"]> {
   let summary = "Holds a stream until an event";
   let description = [{
     What is handed to `stream` after this runs only when the event has happened. It must have been recorded before,

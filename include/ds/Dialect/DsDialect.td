@@ -166,6 +166,25 @@ def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [
   I32EnumAttrCase<"Host", 6, "host">]>;
 def Ds_StreamAttr : Ds_EnumAttr<Ds_Stream, "stream">;
 
+def Ds_AllocCategory : Ds_Enum<"AllocCategory", "the line of the memory report that an allocation counts in", [
+  I32EnumAttrCase<"Activations", 0, "activations">, I32EnumAttrCase<"Gradients", 1, "gradients">,
+  I32EnumAttrCase<"Optimizer", 2, "optimizer">, I32EnumAttrCase<"Communication", 3, "communication">,
+  I32EnumAttrCase<"Workspace", 4, "workspace">]>;
+def Ds_AllocCategoryAttr : Ds_EnumAttr<Ds_AllocCategory, "category">;
+
+def Ds_LibraryFnAttr : AttrDef<Ds_Dialect, "LibraryFn"> {
+  let mnemonic = "library";
+  let summary = "A library function that a program can call";
+  let description = [{
+    `#ds.library<matmul>`: one of the runtime's own list, include/ds/Runtime/Program/LibraryFn.h.
+  }];
+  let parameters = (ins "::ds::rt::LibraryFn":$value);
+  let returnType = "::ds::rt::LibraryFn";
+  let convertFromStorage = "$_self.getValue()";
+  let constBuilderCall = "::mlir::ds::LibraryFnAttr::get($_builder.getContext(), $0)";
+  let hasCustomAssemblyFormat = 1;
+}
+
 def Ds_Predicate : Ds_Enum<"Predicate", "ordered comparison", [
   I32EnumAttrCase<"EQ", 0, "eq">, I32EnumAttrCase<"NE", 1, "ne">, I32EnumAttrCase<"LT", 2, "lt">,
   I32EnumAttrCase<"LE", 3, "le">, I32EnumAttrCase<"GT", 4, "gt">, I32EnumAttrCase<"GE", 5, "ge">]>;

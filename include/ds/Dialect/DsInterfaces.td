@@ -67,6 +67,40 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface", [CostOpInterfac
   ];
 }
 
+def ScheduledOpInterface : OpInterface<"ScheduledOpInterface"> {
+  let cppNamespace = "::mlir::ds";
+  let description = [{
+    A command: an op of phase scheduled that a stream executes. What streams, plans, reports and lowering have to know of
+    commands stands here; which buffers a command reads and writes is said by its memory effects. How long it takes is
+    for `CommandCosts` to say (include/ds/Passes/CommandCost.h).
+  }];
+  let methods = [
+    InterfaceMethod<"The stream that executes it.", "::mlir::ds::StreamKind", "getStream", (ins),
+      [{ return $_op.getStream(); }]>,
+    InterfaceMethod<"As which kind of command a program has it.", "::ds::rt::CommandKind", "getCommandKind", (ins)>,
+    InterfaceMethod<[{
+      What it is called in reports and traces: "matmul", or of a kernel its main op. `symbols` are those of its module.
+    }], "::std::string", "getLabel", (ins "::mlir::SymbolTable &":$symbols), [{}],
+      [{ return $_op->getName().stripDialect().str(); }]>,
+    InterfaceMethod<"Floating-point operations as plans count them.", "int64_t", "getCountedFlops", (ins), [{}],
+      [{ return 0; }]>,
+    InterfaceMethod<"Bytes that it touches beside its workspace, or that a collective sends.", "int64_t", "getTraffic",
+      (ins), [{}], [{ return ::mlir::ds::sizeOfBuffers($_op->getOperands()); }]>,
+    InterfaceMethod<"The event that it records.", "::std::optional<int64_t>", "getRecordedEvent", (ins), [{}],
+      [{ return ::std::nullopt; }]>,
+    InterfaceMethod<"The event that it waits for.", "::std::optional<int64_t>", "getAwaitedEvent", (ins), [{}],
+      [{ return ::std::nullopt; }]>
+  ];
+  let extraSharedClassDeclaration = [{
+    /// The row of its kind.
+    const ::ds::rt::CommandTraits &getCommandTraits() { return ::ds::rt::traitsOf($_op.getCommandKind()); }
+    /// Whether it runs on cores, the device's or the host's.
+    bool computes() { return getCommandTraits().computes(); }
+    /// Whether it is an event, which touches nothing and takes no time.
+    bool isEvent() { return getCommandTraits().isEvent(); }
+  }];
+}
+
 def FusableOpInterface : OpInterface<"FusableOpInterface"> {
   let cppNamespace = "::mlir::ds";
   let description = [{

@@ -88,7 +88,7 @@ def Ds_HostOp : Ds_Op<"host", [InPhases<"Resident", "Resident">, Pure, IsolatedF
   }];
 }
 
-def Ds_TransferOp : Ds_Op<"transfer", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+def Ds_TransferOp : Ds_CommandOp<"transfer", [], [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Copies a buffer into one of another space";
   let description = [{
     Constraints:

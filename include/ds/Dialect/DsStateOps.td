@@ -146,11 +146,11 @@ def Ds_AllocOp : Ds_Op<"alloc", [OnBuffers]> {
     Constraints:
     - (C1) the buffer is contiguous.
 
-    Example: `%b = ds.alloc "activations" : !ds.buffer<tensor<4x8xf32>, [8, 1], device>`
+    Example: `%b = ds.alloc activations : !ds.buffer<tensor<4x8xf32>, [8, 1], device>`
   }];
-  let arguments = (ins StrAttr:$category, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins Ds_AllocCategoryAttr:$category, OptionalAttr<I64Attr>:$offset);
   let results = (outs Res<Ds_BufferType, "", [MemAlloc]>:$buffer);
-  let assemblyFormat = "$category (`offset` $offset^)? attr-dict `:` qualified(type($buffer))";
+  let assemblyFormat = "custom<Keyword>($category) (`offset` $offset^)? attr-dict `:` qualified(type($buffer))";
   let hasVerifier = 1;
 }
 
@@ -186,8 +186,8 @@ def Ds_ViewOp : Ds_Op<"view", [OnBuffers, Pure]> {
   }];
 }
 
-def Ds_LaunchOp : Ds_Op<"launch", [OnBuffers, DeclareOpInterfaceMethods<SymbolUserOpInterface>,
-                                   DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
+def Ds_LaunchOp : Ds_CommandOp<"launch", ["getLabel"], [DeclareOpInterfaceMethods<SymbolUserOpInterface>,
+                                DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a generated kernel";
   let description = [{
     A launch with several extents has as many items, each the kernel over buffers of its own: `inputs` and `outputs`
@@ -247,7 +247,8 @@ def Ds_PresumedOp : Ds_Op<"presumed", [InPhases<"Scheduled", "Scheduled">, AllTy
   let hasVerifier = 1;
 }
 
-def Ds_CallOp : Ds_Op<"call", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
+def Ds_CallOp : Ds_CommandOp<"call", ["getLabel", "getCountedFlops", "getTraffic"],
+                             [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>, AttrSizedOperandSegments]> {
   let summary = "Runs a library function";
   let description = [{
     `callee` is a function of include/ds/Runtime/Program/Library.h, operands are in its order; those at the positions
@@ -256,13 +257,13 @@ def Ds_CallOp : Ds_Op<"call", [OnBuffers, DeclareOpInterfaceMethods<MemoryEffect
     Constraints:
     - (C1) positions in `writes` are operands' positions.
 
-    Example: `ds.call "fill"(%b) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<4xf32>, [1], device>`
+    Example: `ds.call fill(%b) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<4xf32>, [1], device>`
   }];
-  let arguments = (ins StrAttr:$callee, Variadic<Ds_BufferType>:$buffers, Optional<Ds_BufferType>:$workspace,
+  let arguments = (ins Ds_LibraryFnAttr:$callee, Variadic<Ds_BufferType>:$buffers, Optional<Ds_BufferType>:$workspace,
                        DenseI64ArrayAttr:$writes, ArrayAttr:$params, Ds_StreamAttr:$stream,
                        OptionalAttr<I64Attr>:$flops);
   let assemblyFormat = [{
-    $callee `(` $buffers `)` `writes` $writes `params` $params (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
+    custom<Keyword>($callee) `(` $buffers `)` `writes` $writes `params` $params (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
     `on` custom<Keyword>($stream) attr-dict `:` qualified(type($buffers))
   }];
   let hasVerifier = 1;

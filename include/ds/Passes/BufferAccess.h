@@ -25,12 +25,8 @@ struct BufferAccess {
   }
 };
 
-/// True for ops that a stream executes: launches, calls, collectives and events.
-bool isCommand(Operation *op);
-/// True for launches and calls on the compute stream.
+/// True for commands that compute, on the compute stream.
 bool isComputeCommand(Operation *op);
-/// The stream of a command.
-StreamKind streamOf(Operation *command);
 
 /// The allocation, state or input that `buffer` is a window of.
 Value rootOfBuffer(Value buffer);

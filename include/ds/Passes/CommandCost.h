@@ -1,6 +1,6 @@
 //===- CommandCost.h - How long commands take, as far as schedules must know -----===//
 //
-// The cost model's figures for launches, calls and collectives. They decide where collectives are issued and
+// The cost model's figures for commands. They decide where collectives are issued and
 // waited for, never what is computed: wrong ones cost time.
 //
 //===---------------------------------------------------------------------------===//
@@ -34,25 +34,24 @@ double hostCopySeconds(double bytes, const ::ds::cost::Rates &rates, int64_t sha
 /// comparison, they are all made once, when the norm is known.
 enum class EarlyUpdates : uint8_t { Stand, Redone, Waiting };
 
-/// The times of a module's launches, calls and collectives. Keeps what it has found out about kernels, many
+/// The times of a module's commands. Keeps what it has found out about kernels, many
 /// of which are launched hundreds of times: they must not change meanwhile.
 class CommandCosts {
 public:
   CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates);
   CommandCosts(ModuleOp module, const ::ds::cost::Rates &rates, EarlyUpdates early);
 
-  /// Seconds that a launch or call takes. `distances` are those of its operands (ReuseDistance.h), where they
-  /// are known.
-  double computeSeconds(Operation *command, ArrayRef<double> distances = {});
-  /// Seconds that a collective takes when its stream is free.
-  double collectiveSeconds(CommunicateOp op) const;
-  /// Seconds that a copy to or from another space takes when nothing else is on its link.
-  double transferSeconds(TransferOp op) const;
+  /// Seconds that `command` takes when its stream is free and nobody else has what it takes; 0 for events.
+  /// `distances` are those of its operands (ReuseDistance.h), where they are known.
+  double seconds(ScheduledOpInterface command, ArrayRef<double> distances = {});
   /// Whether copies between host and device go over a link, which carries both ways at once; a CPU's go
   /// through its one memory.
   bool hasHostLink() const { return hasHostCores; }
 
 private:
+  double computeSeconds(ScheduledOpInterface command, ArrayRef<double> distances);
+  double collectiveSeconds(CommunicateOp op) const;
+  double transferSeconds(TransferOp op) const;
   bool isPassedOver(Operation *command) const;
   struct KernelFacts {
     KernelWork work;

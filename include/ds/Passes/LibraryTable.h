@@ -3,9 +3,6 @@
 #define DS_PASSES_LIBRARYTABLE_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Runtime/Program/Program.h"
-
-#include "llvm/ADT/StringRef.h"
 
 #include <optional>
 
@@ -18,18 +15,14 @@ struct IndexUse {
   bool ignores; ///< params[0] is a value that is skipped
 };
 
-/// A function that `ds.call` may name. Its name is the program's own, rt::spell(fn).
+/// A function that `ds.call` may name.
 struct LibraryEntry {
-  ::ds::rt::LibraryFn fn;
   unsigned minBuffers, maxBuffers;
   std::optional<IndexUse> indices;
 };
 
-/// The function that `callee` names, or null.
-const LibraryEntry *findLibraryFunction(llvm::StringRef callee);
-
-/// Whether `call` runs `fn`.
-bool isCallOf(CallOp call, ::ds::rt::LibraryFn fn);
+/// What the compiler knows of `fn`.
+const LibraryEntry &entryOf(::ds::rt::LibraryFn fn);
 
 } // namespace mlir::ds
 

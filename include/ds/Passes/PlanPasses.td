@@ -20,8 +20,8 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
     gradient, that command has the largest that it does hold, or none: then cuDNN is not asked.
 
     ```
-    ds.call "matmul"(%a, %b, %c) ... on compute : ...  ->  %s = ds.alloc "workspace" : !ds.buffer<tensor<4096xi8>, [1], device>
-                                                           ds.call "matmul"(%a, %b, %c) ... workspace(%s : ...) on compute : ...
+    ds.call matmul(%a, %b, %c) ... on compute : ...  ->  %s = ds.alloc workspace : !ds.buffer<tensor<4096xi8>, [1], device>
+                                                           ds.call matmul(%a, %b, %c) ... workspace(%s : ...) on compute : ...
     ```
   }];
   let options = [
@@ -44,8 +44,8 @@ def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {
     the lower bound; the device has one even if nothing lies in it.
 
     ```
-    %a = ds.alloc "activations" : ...   // dead before %b       ->  %a = ds.alloc "activations" offset 128 : ...
-    %b = ds.alloc "activations" : ...                               %b = ds.alloc "activations" offset 128 : ...
+    %a = ds.alloc activations : ...   // dead before %b       ->  %a = ds.alloc activations offset 128 : ...
+    %b = ds.alloc activations : ...                               %b = ds.alloc activations offset 128 : ...
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
@@ -64,8 +64,8 @@ def VerifyPlanned : Pass<"ds-verify-planned", "::mlir::ModuleOp"> {
     (E6) host memory through which storage is moved begins at a multiple of 4096.
 
     ```
-    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
-    %b = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>   // overlaps %a while both live
+    %a = ds.alloc activations offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    %b = ds.alloc activations offset 0 : !ds.buffer<tensor<4xf32>, [1], device>   // overlaps %a while both live
     ```
   }];
 }

@@ -20,7 +20,7 @@ namespace mlir::ds {
 struct AllocLifetime {
   AllocOp alloc;
   int64_t begin = 0, end = 0;
-  Operation *writer = nullptr; ///< the command that touches it first
+  ScheduledOpInterface writer = {}; ///< the command that touches it first
 };
 
 /// A function as a list of commands.
@@ -28,7 +28,7 @@ struct ScheduledFunction {
   explicit ScheduledFunction(func::FuncOp func);
 
   func::FuncOp func;
-  SmallVector<Operation *> commands;
+  SmallVector<ScheduledOpInterface> commands;
   SmallVector<int64_t> completion;      ///< for each command, the one at which compute knows that it has run
   SmallVector<AllocLifetime> lifetimes; ///< in order of allocation; unused allocations are left out
 
@@ -39,7 +39,7 @@ private:
   DenseMap<Operation *, int64_t> position;
 };
 
-/// The launches and calls of `func`, in issue order.
+/// The commands of `func` that compute, in issue order.
 SmallVector<Operation *> getComputeCommands(func::FuncOp func);
 
 /// Bytes of the device that are live while each launch and call of `func` runs: states, inputs, and

@@ -24,7 +24,7 @@ def SpeculateUpdates : Pass<"ds-speculate-updates", "::mlir::func::FuncOp"> {
 
     ```
     ds.transfer %d to %g on to_host                            ds.transfer %d to %g on to_host
-    ds.launch @norm ins(%g) outs(%c, %wrong) on host           ds.call "copy"(%m, %undo) ... on host
+    ds.launch @norm ins(%g) outs(%c, %wrong) on host           ds.call copy(%m, %undo) ... on host
     ds.presumed %c as %one unless %wrong                  ->   ds.launch @update ins(%m, %g, %one) outs(%m) on host
     ds.launch @update ins(%m, %g, %c) outs(%m) on host         ds.launch @norm ins(%g) outs(%c, %wrong) on host
                                                                ds.launch @update ins(%undo, %g, %c) outs(%m) when(%wrong) on host
@@ -84,8 +84,8 @@ def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
     (E3) a file for another number of threads is refused, and so is a form that the product cannot have.
 
     ```
-    ds.call "matmul"(%a, %b, %c) writes [2] params [0, 0, 0, 0] ...
-    ->  ds.call "matmul"(%a, %b, %c) writes [2] params [0, 0, 0, 0, 0, 0, 0, 3072] ... {measured_seconds = 1.84e-01 : f64}
+    ds.call matmul(%a, %b, %c) writes [2] params [0, 0, 0, 0] ...
+    ->  ds.call matmul(%a, %b, %c) writes [2] params [0, 0, 0, 0, 0, 0, 0, 3072] ... {measured_seconds = 1.84e-01 : f64}
     ```
   }];
   let options = [
@@ -284,8 +284,8 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
 
     Requires: nothing.
     Ensures: (E1) functions take buffers and return nothing, and hold `ds.alloc`, `ds.view`, `ds.launch`, `ds.call`,
-    `ds.communicate` and events only; (E2) every argument is one state of the state's shape, or one input; (E3) calls name a library function and
-    have as many buffers as it takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
+    `ds.communicate` and events only; (E2) every argument is one state of the state's shape, or one input; (E3) calls
+    have as many buffers as their function takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
     and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `ds.gathered_from` is
     written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
     evaluation before it is read; no micro-step changes the shard before the last of them has read the state, but for

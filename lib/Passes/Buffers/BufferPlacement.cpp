@@ -253,7 +253,8 @@ bool FunctionBufferizer::diesAt(Value operand, Operation *op) {
   Value root = rootOf(it->second);
   // What was gathered stays as it is: whether it is gathered again or kept is decided later.
   auto alloc = root.getDefiningOp<AllocOp>();
-  return !(alloc && alloc.getCategory() == "communication") && rootLastUse.lookup(root) <= position.at(op);
+  return !(alloc && alloc.getCategory() == AllocCategory::Communication) &&
+         rootLastUse.lookup(root) <= position.at(op);
 }
 
 /// The place of the state that `op` has the new value of, where it holds nothing any more: that of the

@@ -39,8 +39,9 @@ Value FunctionBufferizer::placeCollective(CollectiveOpInterface op) {
   bool mayShare = traitsOf(op.getCollectiveKind()).sharing == ::ds::rt::Sharing::Same;
   if (mayShare && diesAlone(op->getOpOperand(0)) && bufferType(buffers.at(op->getOperand(0))).isContiguous())
     return buffers.at(op->getOperand(0));
-  StringRef category = categoryOf(result);
-  return allocate(tensorType(result), category == "gradients" ? category : "communication", result.getLoc());
+  const bool isGradient = categoryOf(result) == AllocCategory::Gradients;
+  return allocate(tensorType(result), isGradient ? AllocCategory::Gradients : AllocCategory::Communication,
+                  result.getLoc());
 }
 
 void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {

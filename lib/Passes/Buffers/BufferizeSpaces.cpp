@@ -41,7 +41,8 @@ Value FunctionBufferizer::nextStaging(RankedTensorType type, Location loc) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&func.getBody().front());
     int64_t elements = std::max<int64_t>(stagingBytes / kUnit, 1) * kUnit / elementBytes(element);
-    Value slot = allocate(RankedTensorType::get(elements, element), "workspace", loc, Space::Host);
+    Value slot =
+        allocate(RankedTensorType::get(elements, element), AllocCategory::Workspace, loc, Space::Host);
     ring.slots.push_back(slot.getDefiningOp<AllocOp>());
     alignToUnit(ring.slots.back());
   }
@@ -110,7 +111,7 @@ void FunctionBufferizer::bufferizeLoad(LoadOp op) {
 void FunctionBufferizer::bufferizeMove(MoveOp op) {
   Value source = buffers.at(op->getOperand(0)), result = op->getResult(0);
   if (spaceOf(result) == Space::Host) {
-    Value target = allocate(tensorType(result), "workspace", op.getLoc(), Space::Host);
+    Value target = allocate(tensorType(result), AllocCategory::Workspace, op.getLoc(), Space::Host);
     alignToUnit(target.getDefiningOp<AllocOp>());
     builder.create<TransferOp>(op.getLoc(), source, target);
     return bind(result, target);

@@ -210,7 +210,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   unsigned numOperands = op->getNumOperands();
   Location loc = op->getLoc();
   SmallVector<Value> results = placeResults(op, call);
-  bool isMatmul = call.callee == "matmul";
+  bool isMatmul = call.callee == ::ds::rt::LibraryFn::Matmul;
   int64_t rank = isMatmul ? tensorType(op->getOperand(1)).getRank() : 0;
   SmallVector<Value> arguments;
   SmallVector<int64_t> writes;
@@ -248,7 +248,7 @@ void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
 void FunctionBufferizer::bufferizePad(PadOp op) {
   Value whole = makeBuffer(op.getResult());
   bind(op.getResult(), whole);
-  builder.create<CallOp>(op.getLoc(), "fill", whole, Value(), ArrayRef<int64_t>{0},
+  builder.create<CallOp>(op.getLoc(), ::ds::rt::LibraryFn::Fill, whole, Value(), ArrayRef<int64_t>{0},
                          builder.getArrayAttr(builder.getF64FloatAttr(0)), streamFor(space), IntegerAttr());
   StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
                                  tensorType(op.getInput()).getShape());
@@ -353,19 +353,19 @@ Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {
 }
 
 Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
-  Value packed = allocate(bufferType(buffer).getTensor(), "activations", loc, bufferType(buffer).getSpace());
+  Value packed = allocate(bufferType(buffer).getTensor(), AllocCategory::Activations, loc,
+                          bufferType(buffer).getSpace());
   copy(buffer, packed, loc);
   return packed;
 }
 
 void FunctionBufferizer::copy(Value from, Value to, Location loc) {
-  builder.create<CallOp>(loc, "copy", ValueRange{from, to}, Value(), ArrayRef<int64_t>{1},
+  builder.create<CallOp>(loc, ::ds::rt::LibraryFn::Copy, ValueRange{from, to}, Value(), ArrayRef<int64_t>{1},
                          builder.getArrayAttr({}), streamFor(bufferType(to).getSpace()), IntegerAttr());
 }
 
-Value FunctionBufferizer::allocate(RankedTensorType type, StringRef category, Location loc, Space space) {
-  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space),
-                                       builder.getStringAttr(category), IntegerAttr());
+Value FunctionBufferizer::allocate(RankedTensorType type, AllocCategory category, Location loc, Space space) {
+  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space), category, IntegerAttr());
   if (space == Space::Nvme)
     alignToUnit(alloc);
   return alloc;

@@ -91,10 +91,10 @@ private:
   /// A buffer for `result`: its destination, or new.
   Value makeBuffer(Value result);
   /// Memory in the space of the op that is bufferized, or in `space`.
-  Value allocate(RankedTensorType type, StringRef category, Location loc) {
+  Value allocate(RankedTensorType type, AllocCategory category, Location loc) {
     return allocate(type, category, loc, space);
   }
-  Value allocate(RankedTensorType type, StringRef category, Location loc, Space space);
+  Value allocate(RankedTensorType type, AllocCategory category, Location loc, Space space);
   Space spaceOf(Value value) const { return spaces.lookup(value); } // Device is 0
   /// The stream that works on what lies in `space`.
   static StreamKind streamFor(Space space) {
@@ -137,7 +137,9 @@ private:
   void copy(Value from, Value to, Location loc);
   void bind(Value value, Value buffer);
   Value rootOf(Value buffer);
-  StringRef categoryOf(Value value) const { return gradients.contains(value) ? "gradients" : "activations"; }
+  AllocCategory categoryOf(Value value) const {
+    return gradients.contains(value) ? AllocCategory::Gradients : AllocCategory::Activations;
+  }
   Value matmulOperand(Value buffer, int64_t rank, bool isResult, Location loc);
 
   func::FuncOp func;

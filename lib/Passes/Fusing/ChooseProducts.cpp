@@ -33,7 +33,7 @@ static rt::MatmulDesc describe(const RuntimeCall &call) {
 static SmallVector<CallOp> productsOf(Operation *op) {
   SmallVector<CallOp> calls;
   op->walk([&](CallOp call) {
-    if (isCallOf(call, rt::LibraryFn::Matmul) && call.getStream() == StreamKind::Compute &&
+    if (call.getCallee() == rt::LibraryFn::Matmul && call.getStream() == StreamKind::Compute &&
         cast<BufferType>(call.getBuffers()[2].getType()).getTensor().getNumElements() > 0)
       calls.push_back(call);
   });

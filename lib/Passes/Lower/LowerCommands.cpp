@@ -7,7 +7,7 @@
 #include "ProgramBuilder.h"
 #include "Support/RuntimeCall.h"
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/CommandNames.h"
+#include "ds/Passes/LibraryTable.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -21,7 +21,7 @@ static Value findOrigin(Value buffer) {
     buffer = next;
     auto isCopy = [&](Operation *user) {
       auto copy = dyn_cast<CallOp>(user);
-      return copy && copy.getCallee() == "copy" && copy.getBuffers()[1] == buffer;
+      return copy && copy.getCallee() == rt::LibraryFn::Copy && copy.getBuffers()[1] == buffer;
     };
     next = {};
     if (auto view = buffer.getDefiningOp<ViewOp>())
@@ -33,11 +33,56 @@ static Value findOrigin(Value buffer) {
   return buffer;
 }
 
+namespace mlir::ds {
+
+/// Lowers one command: what its kind says in a program, into the tables of the builder.
+class CommandLowering {
+public:
+  CommandLowering(ProgramBuilder &builder, ScheduledOpInterface op);
+  LogicalResult run();
+
+private:
+  LogicalResult lower(LaunchOp launch);
+  LogicalResult lower(CallOp call);
+  LogicalResult lower(CommunicateOp collective);
+  LogicalResult lower(TransferOp transfer) { return addOperands(transfer->getOperands()); }
+  LogicalResult lower(RecordOp record) { return nameEvent(record.getEvent()); }
+  LogicalResult lower(WaitOp wait) { return nameEvent(wait.getEvent()); }
+
+  LogicalResult addOperands(ValueRange values);
+  LogicalResult addWorkspace(Value workspace);
+  LogicalResult nameEvent(uint64_t event);
+  void limitInput(CallOp call);
+
+  ProgramBuilder &builder;
+  rt::Program &program;
+  ScheduledOpInterface op;
+  rt::Command command;
+};
+
+} // namespace mlir::ds
+
+/// The index of stream `kind`, which the program has from here on.
+static uint8_t streamIndex(rt::Program &program, StreamKind kind) {
+  auto stream = llvm::find(program.streams, static_cast<rt::StreamKind>(kind));
+  if (stream == program.streams.end())
+    stream = program.streams.insert(stream, static_cast<rt::StreamKind>(kind));
+  return stream - program.streams.begin();
+}
+
+CommandLowering::CommandLowering(ProgramBuilder &builder, ScheduledOpInterface op)
+    : builder(builder), program(builder.program), op(op) {
+  command.kind = op.getCommandKind();
+  command.stream = streamIndex(program, op.getStream());
+  command.firstOperand = program.operands.size();
+  command.firstParam = program.params.size();
+  command.flops = op.getCountedFlops();
+}
+
 // An index beyond its table would read past a buffer, and no verifier sees data: the input that it comes from
 // gets the least limit of all its readers, to which the runtime holds each batch before it is used.
-void ProgramBuilder::limitInput(CallOp call) {
-  const LibraryEntry *function = findLibraryFunction(call.getCallee());
-  const std::optional<IndexUse> &use = function->indices;
+void CommandLowering::limitInput(CallOp call) {
+  const std::optional<IndexUse> &use = entryOf(call.getCallee()).indices;
   if (!use)
     return;
   auto argument = dyn_cast<BlockArgument>(findOrigin(call.getBuffers()[use->ids]));
@@ -45,7 +90,7 @@ void ProgramBuilder::limitInput(CallOp call) {
   StringAttr name = argument ? getInputOf(func, argument.getArgNumber()) : StringAttr();
   if (!name)
     return;
-  rt::Input &input = program.inputs[inputIds.at(name.getValue())];
+  rt::Input &input = program.inputs[builder.inputIds.at(name.getValue())];
   int64_t limit = cast<BufferType>(call.getBuffers()[use->table].getType()).getTensor().getDimSize(use->dim);
   input.indexLimit = input.indexLimit ? std::min(input.indexLimit, limit) : limit;
   if (use->ignores) {
@@ -54,16 +99,9 @@ void ProgramBuilder::limitInput(CallOp call) {
   }
 }
 
-uint8_t ProgramBuilder::streamIndex(StreamKind kind) {
-  auto stream = llvm::find(program.streams, static_cast<rt::StreamKind>(kind));
-  if (stream == program.streams.end())
-    stream = program.streams.insert(stream, static_cast<rt::StreamKind>(kind));
-  return stream - program.streams.begin();
-}
-
-LogicalResult ProgramBuilder::addOperands(rt::Command &command, ValueRange values) {
+LogicalResult CommandLowering::addOperands(ValueRange values) {
   for (Value value : values) {
-    FailureOr<uint32_t> index = bufferIndex(value);
+    FailureOr<uint32_t> index = builder.bufferIndex(value);
     if (failed(index))
       return failure();
     program.operands.push_back(*index);
@@ -72,75 +110,69 @@ LogicalResult ProgramBuilder::addOperands(rt::Command &command, ValueRange value
   return success();
 }
 
-LogicalResult ProgramBuilder::addWorkspace(rt::Command &command, Value workspace) {
+LogicalResult CommandLowering::addWorkspace(Value workspace) {
   if (!workspace)
     return success();
-  FailureOr<uint32_t> index = bufferIndex(workspace);
+  FailureOr<uint32_t> index = builder.bufferIndex(workspace);
   if (succeeded(index))
     command.workspace = *index;
   return index;
 }
 
-LogicalResult ProgramBuilder::addLaunch(rt::Command &command, LaunchOp launch) {
-  command.kind = rt::CommandKind::Kernel;
-  command.callee = kernelIds.at(launch.getKernel());
+LogicalResult CommandLowering::lower(LaunchOp launch) {
+  command.callee = builder.kernelIds.at(launch.getKernel());
   for (int64_t item = 0; item < launch.getNumItems(); ++item)
-    if (failed(addOperands(command, launch.getItemInputs(item))) ||
-        failed(addOperands(command, launch.getItemOutputs(item))))
+    if (failed(addOperands(launch.getItemInputs(item))) || failed(addOperands(launch.getItemOutputs(item))))
       return failure();
   if (launch.getExtents())
     llvm::append_range(program.params, *launch.getExtents());
   if (!launch.getPredicate())
     return success();
-  FailureOr<uint32_t> predicate = bufferIndex(launch.getPredicate());
+  FailureOr<uint32_t> predicate = builder.bufferIndex(launch.getPredicate());
   if (succeeded(predicate))
     command.predicate = *predicate;
   return predicate;
 }
 
-LogicalResult ProgramBuilder::addCall(rt::Command &command, CallOp call) {
-  const LibraryEntry *function = findLibraryFunction(call.getCallee());
-  if (!function)
-    return call.emitOpError("expects a library function, but got \"") << call.getCallee() << "\"";
-  command.kind = rt::CommandKind::Library;
-  command.callee = static_cast<uint32_t>(function->fn);
-  command.flops = call.getFlops().value_or(0);
-  if (failed(addOperands(command, call.getBuffers())))
+LogicalResult CommandLowering::lower(CallOp call) {
+  command.callee = static_cast<uint32_t>(call.getCallee());
+  if (failed(addOperands(call.getBuffers())))
     return failure();
   for (Attribute param : call.getParams())
     program.params.push_back(toRuntimeParam(param));
   limitInput(call);
-  return addWorkspace(command, call.getWorkspace());
+  return addWorkspace(call.getWorkspace());
 }
 
-LogicalResult ProgramBuilder::addCollective(rt::Command &command, CommunicateOp op) {
-  command.kind = rt::CommandKind::Collective;
+LogicalResult CommandLowering::lower(CommunicateOp op) {
   command.callee = program.collectives.size();
+  const rt::CollectiveTraits &traits = traitsOf(op.getKind());
   bool isOneBuffer = op.getInputs() == op.getOutputs();
-  if (op.getKind() == CollectiveKind::Send || op.getKind() == CollectiveKind::Recv ||
-      (op.getKind() == CollectiveKind::Broadcast && !isOneBuffer))
+  if (!traits.hasCommand || (traits.isOneOperand && !isOneBuffer))
     return op.emitOpError("has no command in a program: a ")
            << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
-  if (mesh.getSize(op.getAxes()) == 1)
+  if (builder.mesh.getSize(op.getAxes()) == 1)
     return op.emitOpError("expects axes of several ranks, but got ")
-           << mesh.getMesh().spell(mesh.find(op.getAxes()));
+           << builder.mesh.getMesh().spell(builder.mesh.find(op.getAxes()));
   // What a rank says when it has waited too long: where the model has such a layer, people know it by that.
   std::string name = layerOf(op);
-  program.collectives.push_back(toRuntimeCollective(op, name.empty() ? nameOfCommand(op, symbols) : name));
-  program.collectives.back().axes = mesh.find(op.getAxes());
+  program.collectives.push_back(toRuntimeCollective(op, name.empty() ? op.getLabel(builder.symbols) : name));
+  program.collectives.back().axes = builder.mesh.find(op.getAxes());
   SmallVector<Value> operands(op.getInputs());
-  if (op.getKind() == CollectiveKind::Broadcast)
+  if (traits.params > 0)
     program.params.push_back(op.getPeer());
-  else
+  if (!traits.isOneOperand)
     llvm::append_range(operands, op.getOutputs());
-  if (failed(addOperands(command, operands)))
+  if (failed(addOperands(operands)))
     return failure();
-  return addWorkspace(command, op.getWorkspace());
+  return addWorkspace(op.getWorkspace());
 }
 
-LogicalResult ProgramBuilder::addTransfer(rt::Command &command, TransferOp op) {
-  command.kind = op.getStream() == StreamKind::Storage ? rt::CommandKind::Storage : rt::CommandKind::Copy;
-  return addOperands(command, op->getOperands());
+/// IR numbers events as it likes; the program's are as dense as its table of events.
+LogicalResult CommandLowering::nameEvent(uint64_t event) {
+  command.callee = builder.eventIds.try_emplace(event, program.numEvents).first->second;
+  program.numEvents = builder.eventIds.size();
+  return success();
 }
 
 /// Makes again what the forward made: a part of its own for whoever counts what the model needs.
@@ -162,33 +194,18 @@ static rt::Part partOf(Operation *op) {
   return rt::Part::None;
 }
 
-LogicalResult ProgramBuilder::addCommand(Operation *op) {
-  rt::Command command;
-  command.firstOperand = program.operands.size();
-  command.firstParam = program.params.size();
-  command.stream = streamIndex(streamOf(op));
-  // IR numbers events as it likes; the program's are as dense as its table of events.
-  auto addEvent = [&](rt::CommandKind kind, uint64_t event) -> LogicalResult {
-    command.kind = kind;
-    command.callee = eventIds.try_emplace(event, program.numEvents).first->second;
-    program.numEvents = eventIds.size();
-    return success();
-  };
-  LogicalResult added =
-      llvm::TypeSwitch<Operation *, LogicalResult>(op)
-          .Case([&](LaunchOp launch) { return addLaunch(command, launch); })
-          .Case([&](CallOp call) { return addCall(command, call); })
-          .Case([&](CommunicateOp collective) { return addCollective(command, collective); })
-          .Case([&](TransferOp transfer) { return addTransfer(command, transfer); })
-          .Case([&](RecordOp event) { return addEvent(rt::CommandKind::RecordEvent, event.getEvent()); })
-          .Case([&](WaitOp event) { return addEvent(rt::CommandKind::WaitEvent, event.getEvent()); });
-  if (failed(added))
+LogicalResult CommandLowering::run() {
+  auto lowerAs = [&](auto concrete) { return lower(concrete); };
+  if (failed(llvm::TypeSwitch<Operation *, LogicalResult>(op)
+                 .Case<LaunchOp, CallOp, CommunicateOp, TransferOp, RecordOp, WaitOp>(lowerAs)))
     return failure();
   command.numOperands = program.operands.size() - command.firstOperand;
   command.numParams = program.params.size() - command.firstParam;
   command.part = partOf(op);
   std::string layer = layerOf(op);
-  command.location = addString(nameOfCommand(op, symbols) + (layer.empty() ? "" : " " + layer));
+  command.location = builder.addString(op.getLabel(builder.symbols) + (layer.empty() ? "" : " " + layer));
   program.commands.push_back(command);
   return success();
 }
+
+LogicalResult ProgramBuilder::addCommand(ScheduledOpInterface op) { return CommandLowering(*this, op).run(); }

@@ -258,7 +258,7 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   segment.firstCommand = program.commands.size();
   segment.numCommands = scheduled.commands.size();
   program.segments.push_back(segment);
-  for (Operation *command : scheduled.commands)
+  for (ScheduledOpInterface command : scheduled.commands)
     if (failed(addCommand(command)))
       return failure();
   for (AllocLifetime &lifetime : scheduled.lifetimes) {

@@ -16,9 +16,9 @@
 
 namespace mlir::ds {
 
+class CommandLowering;
+
 /// Fills one program from one module.
-/// Size: a method for each table of a program, and for each kind of command while kinds have no common
-/// interface.
 class ProgramBuilder {
 public:
   ProgramBuilder(ModuleOp module, const ProgramOptions &options)
@@ -38,6 +38,8 @@ public:
   FailureOr<::ds::rt::Program> buildStates();
 
 private:
+  friend CommandLowering;
+
   void addMesh();
   /// Along which axes each dimension of `state` is cut; empty where none is.
   std::vector<::ds::rt::AxisSet> cutsOf(StateOp state);
@@ -46,17 +48,9 @@ private:
   void addState(StateOp op, uint64_t offset);
   void addBucket(StateOp op, uint64_t offset);
   LogicalResult addSegment(func::FuncOp func);
-  LogicalResult addCommand(Operation *op);
-  LogicalResult addOperands(::ds::rt::Command &command, ValueRange values);
-  LogicalResult addLaunch(::ds::rt::Command &command, LaunchOp launch);
-  LogicalResult addCall(::ds::rt::Command &command, CallOp call);
-  LogicalResult addTransfer(::ds::rt::Command &command, TransferOp op);
-  LogicalResult addCollective(::ds::rt::Command &command, CommunicateOp op);
-  LogicalResult addWorkspace(::ds::rt::Command &command, Value workspace);
-  uint8_t streamIndex(StreamKind kind);
+  LogicalResult addCommand(ScheduledOpInterface op);
   void addKernels();
   void addInput(func::FuncOp func, unsigned argument);
-  void limitInput(CallOp call);
   void addSchedule();
 
   /// Index of the buffer of `type` at `offset` bytes; `axisStrides` as in Buffer.

@@ -33,7 +33,7 @@ static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes,
   OpBuilder builder(op);
   auto type = RankedTensorType::get({static_cast<int64_t>(bytes)}, builder.getI8Type());
   auto alloc = builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type, space),
-                                       builder.getStringAttr("workspace"), IntegerAttr());
+                                       AllocCategory::Workspace, IntegerAttr());
   if (alignment > 0)
     alloc->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(alignment));
   workspace.assign(alloc.getBuffer());
@@ -59,7 +59,7 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
     if (!isCuda)
       getOperation().walk([](CommunicateOp op) { assign(op, op.getWorkspaceMutable(), stagingBytes(op)); });
     for (CallOp call : getOperation().getOps<CallOp>())
-      if (streamOf(call) == StreamKind::Host && failed(assignOnHost(call)))
+      if (call.getStream() == StreamKind::Host && failed(assignOnHost(call)))
         return signalPassFailure();
     // What gathers and reductions hold by now is live as well: pieces get what is left.
     std::vector<int64_t> live = memory > 0 ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();

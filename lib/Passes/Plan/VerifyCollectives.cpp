@@ -4,7 +4,8 @@
 // and what the events it waited for knew. Two commands of different streams that touch a common byte, one of
 // them writing it, must know of each other in issue order; after planning that holds for everything that ever
 // lies in the same place. All ranks run this text, so they issue the same collectives in the same order as
-// long as nothing in it branches and the numbers ascend. Shares no code with what inserts events.
+// long as nothing in it branches and the numbers ascend. Shares no code with what inserts events, but for
+// what each command says of the buffers that it touches.
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
@@ -13,6 +14,8 @@
 #include "ds/Passes/ScheduledFunction.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/MapVector.h"
 
 #include <array>
 
@@ -51,7 +54,7 @@ public:
   LogicalResult verify();
 
 private:
-  LogicalResult verifyEvent(Operation *op);
+  LogicalResult verifyEvent(ScheduledOpInterface op);
   LogicalResult verifyOrdered(const Step &step);
   LogicalResult verifyCollective(CommunicateOp op);
   LogicalResult verifyItems(LaunchOp launch);
@@ -108,47 +111,32 @@ Touch StreamVerifier::touchOf(Value buffer, bool writes) {
 }
 
 SmallVector<Touch> StreamVerifier::touchesOf(Operation *op) {
-  SmallVector<Touch> touches;
-  auto add = [&](ValueRange buffers, bool writes) {
-    for (Value buffer : buffers)
-      touches.push_back(touchOf(buffer, writes));
-  };
-  if (auto launch = dyn_cast<LaunchOp>(op)) {
-    add(launch.getInputs(), false), add(launch.getOutputs(), true);
-  } else if (auto communicate = dyn_cast<CommunicateOp>(op)) {
-    add(communicate.getInputs(), false), add(communicate.getOutputs(), true);
-    if (communicate.getWorkspace())
-      add(communicate.getWorkspace(), true);
-  } else if (auto call = dyn_cast<CallOp>(op)) {
-    for (auto [index, buffer] : llvm::enumerate(call.getBuffers()))
-      add(buffer, llvm::is_contained(call.getWrites(), static_cast<int64_t>(index)));
-    if (call.getWorkspace())
-      add(call.getWorkspace(), true);
-  } else if (auto transfer = dyn_cast<TransferOp>(op)) {
-    add(transfer.getSource(), false), add(transfer.getTarget(), true);
-  }
-  return touches;
+  llvm::MapVector<OpOperand *, bool> writes; // an operand once, however often its effects name it
+  SmallVector<MemoryEffects::EffectInstance> effects;
+  if (auto effecting = dyn_cast<MemoryEffectOpInterface>(op))
+    effecting.getEffects(effects);
+  for (const MemoryEffects::EffectInstance &effect : effects)
+    if (auto *operand = effect.getEffectValue<OpOperand *>())
+      writes[operand] |= isa<MemoryEffects::Write>(effect.getEffect());
+  return llvm::map_to_vector(writes, [&](auto &each) { return touchOf(each.first->get(), each.second); });
 }
 
 /// Verifies that an event is recorded once, and before it is waited for; advances the clocks (E1).
-LogicalResult StreamVerifier::verifyEvent(Operation *op) {
-  if (auto record = dyn_cast<RecordOp>(op)) {
-    Clock &clock = clocks[indexOf(record.getStream())];
-    auto [known, isNew] = events.try_emplace(record.getEvent(), std::pair(op, clock));
+LogicalResult StreamVerifier::verifyEvent(ScheduledOpInterface op) {
+  Clock &clock = clocks[indexOf(op.getStream())];
+  if (std::optional<int64_t> event = op.getRecordedEvent()) {
+    auto [known, isNew] = events.try_emplace(*event, std::pair(op, clock));
     if (isNew)
       return success();
-    InFlightDiagnostic error = record.emitOpError("expects to be the only one to record event ")
-                               << record.getEvent();
+    InFlightDiagnostic error = op->emitOpError("expects to be the only one to record event ") << *event;
     error.attachNote(known->second.first->getLoc()) << "it is recorded here";
     return error;
   }
-  auto wait = cast<WaitOp>(op);
-  auto known = events.find(wait.getEvent());
+  const int64_t event = *op.getAwaitedEvent();
+  auto known = events.find(event);
   if (known == events.end())
-    return wait.emitOpError("expects event ")
-           << wait.getEvent() << " to be recorded before it is waited for, or stream "
-           << stringifyStreamKind(wait.getStream()) << " never goes on";
-  Clock &clock = clocks[indexOf(wait.getStream())];
+    return op->emitOpError("expects event ") << event << " to be recorded before it is waited for, or stream "
+                                             << stringifyStreamKind(op.getStream()) << " never goes on";
   for (unsigned stream = 0; stream < clock.size(); ++stream)
     clock[stream] = std::max(clock[stream], known->second.second[stream]);
   return success();
@@ -249,21 +237,19 @@ LogicalResult StreamVerifier::verifyCollective(CommunicateOp op) {
 LogicalResult StreamVerifier::verify() {
   if (!func.getBody().hasOneBlock()) // E5.
     return func.emitOpError("expects one block: where ranks branch, they may issue different collectives");
-  for (Operation &op : func.getBody().front()) {
-    if (isa<RecordOp, WaitOp>(op)) {
-      if (failed(verifyEvent(&op)))
+  for (auto op : func.getBody().front().getOps<ScheduledOpInterface>()) {
+    if (op.isEvent()) {
+      if (failed(verifyEvent(op)))
         return failure();
       continue;
     }
-    if (!isa<LaunchOp, CallOp, CommunicateOp, TransferOp>(op))
-      continue;
-    unsigned stream = indexOf(op.getAttrOfType<StreamKindAttr>("stream").getValue());
-    Step step{&op, stream, static_cast<int64_t>(steps[stream].size()) + 1, touchesOf(&op)};
+    unsigned stream = indexOf(op.getStream());
+    Step step{op, stream, static_cast<int64_t>(steps[stream].size()) + 1, touchesOf(op)};
     if (failed(verifyOrdered(step)))
       return failure();
-    if (auto communicate = dyn_cast<CommunicateOp>(op); communicate && failed(verifyCollective(communicate)))
+    if (auto communicate = dyn_cast<CommunicateOp>(*op); communicate && failed(verifyCollective(communicate)))
       return failure();
-    if (auto launch = dyn_cast<LaunchOp>(op); launch && failed(verifyItems(launch)))
+    if (auto launch = dyn_cast<LaunchOp>(*op); launch && failed(verifyItems(launch)))
       return failure();
     clocks[stream][stream] = step.count;
     steps[stream].push_back(std::move(step));

@@ -78,22 +78,19 @@ static DenseMap<Operation *, Operation *> findEnds(Block &block) {
         ends[commands.front()] = wait, commands.pop_front();
     }
   };
-  for (Operation &op : block) {
-    auto attribute = op.getAttrOfType<StreamKindAttr>("stream");
-    if (!attribute)
-      continue;
-    StreamKind stream = attribute.getValue();
-    if (auto record = dyn_cast<RecordOp>(op)) {
-      told[record.getEvent()] = known[stream];
-    } else if (auto wait = dyn_cast<WaitOp>(op)) {
-      for (auto [other, count] : told.lookup(wait.getEvent()))
+  for (auto op : block.getOps<ScheduledOpInterface>()) {
+    StreamKind stream = op.getStream();
+    if (std::optional<int64_t> event = op.getRecordedEvent()) {
+      told[*event] = known[stream];
+    } else if (std::optional<int64_t> event = op.getAwaitedEvent()) {
+      for (auto [other, count] : told.lookup(*event))
         known[stream][other] = std::max(known[stream].lookup(other), count);
       if (stream == StreamKind::Compute)
-        settle(wait);
+        settle(op);
     } else if (stream != StreamKind::Compute) {
       known[stream][stream] = ++issued[stream];
-      waiting[stream].push_back(&op);
-      ends[&op] = block.getTerminator();
+      waiting[stream].push_back(op);
+      ends[op] = block.getTerminator();
     }
   }
   return ends;
@@ -248,7 +245,8 @@ LogicalResult PlanVerifier::verifySegment(func::FuncOp func) {
   SmallVector<Place> places = permanent;
   const DenseMap<Operation *, Operation *> ends = findEnds(func.getBody().front());
   for (AllocOp alloc : func.getOps<AllocOp>()) {
-    Place place{("this " + alloc.getCategory() + " buffer").str(), alloc.getLoc(), Space::Device, 0, 0};
+    Place place{("this " + stringifyAllocCategory(alloc.getCategory()) + " buffer").str(), alloc.getLoc(),
+                Space::Device, 0, 0};
     addUses(alloc.getBuffer(), ends, place);
     if (failed(verifyStaging(alloc)))
       return failure();

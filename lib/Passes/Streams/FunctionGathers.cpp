@@ -14,7 +14,7 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
     return false;
   Value whole = op.getOutputs()[0];
   if (auto alloc = whole.getDefiningOp<AllocOp>())
-    return alloc.getCategory() == "communication";
+    return alloc.getCategory() == AllocCategory::Communication;
   auto func = op->getParentOfType<func::FuncOp>();
   FlatSymbolRefAttr state = getStateOf(func, whole);
   Operation *declaration = state ? SymbolTable::lookupNearestSymbolFrom(func, state) : nullptr;
@@ -55,7 +55,8 @@ void mlir::ds::addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limi
 void FunctionGathers::findCommands() {
   for (Operation &op : func.getBody().front()) {
     position[&op] = compute.size();
-    if (!isCommand(&op))
+    auto command = dyn_cast<ScheduledOpInterface>(op);
+    if (!command)
       continue;
     SmallVector<BufferAccess> touched = accessesOf(&op);
     for (const BufferAccess &access : touched)
@@ -65,7 +66,7 @@ void FunctionGathers::findCommands() {
       continue;
     compute.push_back(&op);
     accesses.push_back(std::move(touched));
-    seconds.push_back(costs.computeSeconds(&op));
+    seconds.push_back(costs.seconds(command));
   }
 }
 
@@ -119,7 +120,7 @@ void FunctionGathers::addGather(CommunicateOp gather) {
   value.replacer = findReplacer(gather);
   value.hasPlace = isa<BlockArgument>(gather.getOutputs()[0]);
   // Planned times are doubled, as a machine that does other things as well may take them.
-  value.seconds = 2 * costs.collectiveSeconds(gather);
+  value.seconds = 2 * costs.seconds(gather);
   value.uses = {useOf(gather, value.replacer)};
   value.gathers = {{gather}};
   for (GatheredValue &known : values) {

@@ -40,7 +40,7 @@ static int64_t mostItems(LaunchOp launch) {
 /// True when `launch` may come earlier in the step without lengthening a value's life: it serves any size and
 /// writes nothing but what lives always.
 static bool canBeItem(LaunchOp launch) {
-  return launch.getExtents() && launch.getNumItems() == 1 && streamOf(launch) == StreamKind::Compute &&
+  return launch.getExtents() && launch.getNumItems() == 1 && launch.getStream() == StreamKind::Compute &&
          llvm::all_of(launch.getOutputs(), [](Value output) {
            return isa<BlockArgument>(rootOfBuffer(output)) && !isScalar(output);
          });
@@ -133,7 +133,7 @@ struct GroupLaunches : mlir::ds::impl::GroupLaunchesBase<GroupLaunches> {
     for (Operation &op : func.getBody().front())
       if (auto launch = dyn_cast<LaunchOp>(op))
         runs.back().add(launch);
-      else if (isCommand(&op))
+      else if (isa<ScheduledOpInterface>(op))
         runs.emplace_back();
     for (LaunchRun &run : runs)
       run.group(symbols);

@@ -47,7 +47,7 @@ public:
   void run();
 
 private:
-  void visit(Operation *op);
+  void visit(ScheduledOpInterface op);
   /// Lets `stream` wait, before `op`, until all has run that compute knows to have.
   void waitForCompute(Operation *op, unsigned stream);
   /// Lets `stream` wait, before `op`, until the first `count` commands of stream `other` have run.
@@ -127,13 +127,13 @@ int64_t EventInserter::lastConflict(unsigned stream, unsigned other, ArrayRef<Bu
   return 0;
 }
 
-void EventInserter::visit(Operation *op) {
-  unsigned stream = static_cast<unsigned>(streamOf(op));
-  if (auto record = dyn_cast<RecordOp>(op))
-    return noteEvent(record.getEvent(), stream, known[stream]);
-  if (auto wait = dyn_cast<WaitOp>(op)) {
-    if (auto event = recorded.find(wait.getEvent()); event != recorded.end())
-      join(known[stream], event->second);
+void EventInserter::visit(ScheduledOpInterface op) {
+  unsigned stream = static_cast<unsigned>(op.getStream());
+  if (std::optional<int64_t> event = op.getRecordedEvent())
+    return noteEvent(*event, stream, known[stream]);
+  if (std::optional<int64_t> event = op.getAwaitedEvent()) {
+    if (auto record = recorded.find(*event); record != recorded.end())
+      join(known[stream], record->second);
     return;
   }
   SmallVector<BufferAccess> accesses = accessesOf(op);
@@ -142,22 +142,18 @@ void EventInserter::visit(Operation *op) {
   for (unsigned other = 0; other < kNumStreams; ++other)
     if (other != stream)
       waitFor(op, stream, other, lastConflict(stream, other, accesses));
-  if (auto communicate = dyn_cast<CommunicateOp>(op))
+  if (auto communicate = dyn_cast<CommunicateOp>(*op))
     communicate.setNumber(nextCollective++);
   known[stream][stream] = issued[stream].size() + 1;
   issued[stream].push_back({op, known[stream], std::move(accesses)});
 }
 
 void EventInserter::run() {
-  SmallVector<Operation *> commands;
-  for (Operation &op : func.getBody().front())
-    if (isCommand(&op)) {
-      commands.push_back(&op);
-      if (auto record = dyn_cast<RecordOp>(op))
-        nextEvent = std::max<int64_t>(nextEvent, record.getEvent() + 1);
-    }
-  for (Operation *op : commands)
-    visit(op);
+  auto commands = llvm::to_vector(func.getBody().front().getOps<ScheduledOpInterface>());
+  for (ScheduledOpInterface command : commands)
+    nextEvent = std::max(nextEvent, command.getRecordedEvent().value_or(kNone) + 1);
+  for (ScheduledOpInterface command : commands)
+    visit(command);
 }
 
 namespace {

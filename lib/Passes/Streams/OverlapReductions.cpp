@@ -24,7 +24,7 @@ namespace {
 
 /// A command that can move.
 struct Node {
-  Operation *op;
+  ScheduledOpInterface op;
   SmallVector<BufferAccess> accesses;
   int64_t notBefore = 0; ///< number of compute commands that come first
 };
@@ -36,7 +36,9 @@ public:
 
 private:
   static bool isCompute(const Node &node) { return isComputeCommand(node.op); }
-  static bool isReduction(const Node &node) { return streamOf(node.op) == StreamKind::Reduce; }
+  static bool isReduction(const Node &node) {
+    return ScheduledOpInterface(node.op).getStream() == StreamKind::Reduce;
+  }
   void hoistReductions();
   void findReaders();
   void deferReaders();
@@ -54,9 +56,9 @@ private:
 
 ReductionOverlap::ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, int64_t memory)
     : func(func), rates(rates), memory(memory) {
-  for (Operation &op : func.getBody().front())
-    if (isa<LaunchOp, CallOp, CommunicateOp, TransferOp>(op))
-      nodes.push_back({&op, accessesOf(&op)});
+  for (auto op : func.getBody().front().getOps<ScheduledOpInterface>())
+    if (!op.isEvent())
+      nodes.push_back({op, accessesOf(op)});
 }
 
 /// Issues each reduction right behind the last command that it must not overtake.
@@ -80,14 +82,13 @@ void ReductionOverlap::hoistReductions() {
   DenseSet<Operation *> held;
   for (const Node &node : nodes) {
     if (isCompute(node))
-      problem.seconds.push_back(costs.computeSeconds(node.op));
+      problem.seconds.push_back(costs.seconds(node.op));
     if (!isReduction(node))
       continue;
-    auto reduction = cast<CommunicateOp>(node.op);
+    auto reduction = cast<CommunicateOp>(*ScheduledOpInterface(node.op));
     auto input = rootOfBuffer(reduction.getInputs()[0]).getDefiningOp<AllocOp>();
     bool isNew = input && held.insert(input).second;
-    problem.reductions.push_back({static_cast<int64_t>(problem.seconds.size()),
-                                  2 * costs.collectiveSeconds(reduction),
+    problem.reductions.push_back({static_cast<int64_t>(problem.seconds.size()), 2 * costs.seconds(node.op),
                                   isNew ? input.getBuffer().getType().getSizeInBytes() : 0});
   }
   if (memory > 0) {
@@ -104,7 +105,7 @@ void ReductionOverlap::findReaders() {
   for (size_t index = 0; index < nodes.size(); ++index) {
     if (!isReduction(nodes[index]))
       continue;
-    BufferAccess result = windowOf(cast<CommunicateOp>(nodes[index].op).getOutputs()[0]);
+    BufferAccess result = windowOf(cast<CommunicateOp>(*nodes[index].op).getOutputs()[0]);
     result.isWrite = true;
     for (size_t reader = index + 1; reader < nodes.size(); ++reader)
       if (isCompute(nodes[reader]) && conflict(nodes[reader].accesses, result))

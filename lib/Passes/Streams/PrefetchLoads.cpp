@@ -37,8 +37,8 @@ struct Load {
   size_t place = 0;  ///< how many fixed commands stand before it
 
   double seconds() const { return std::max(storageSeconds, copySeconds); }
-  bool isOnStorage() const { return streamOf(transfers.front()) == StreamKind::Storage; }
-  bool isCopied() const { return streamOf(transfers.back()) == StreamKind::ToDevice; }
+  bool isOnStorage() const { return TransferOp(transfers.front()).getStream() == StreamKind::Storage; }
+  bool isCopied() const { return TransferOp(transfers.back()).getStream() == StreamKind::ToDevice; }
 };
 
 class LoadScheduler {
@@ -48,7 +48,7 @@ public:
 
 private:
   void addLoad(TransferOp op);
-  void addFixed(Operation *op);
+  void addFixed(ScheduledOpInterface op);
   void orderLoads();
   std::vector<size_t> findEarliest() const;
   /// The places that loads go to.
@@ -84,8 +84,8 @@ LoadScheduler::LoadScheduler(func::FuncOp func, CommandCosts &costs, const Works
   for (Operation &op : func.getBody().front())
     if (isLoad(&op))
       addLoad(cast<TransferOp>(op));
-    else if (isCommand(&op))
-      addFixed(&op);
+    else if (auto command = dyn_cast<ScheduledOpInterface>(op))
+      addFixed(command);
   orderLoads();
   if (memory > 0 && !loads.empty()) {
     liveBytes = getLiveBytes(func, {});
@@ -117,16 +117,14 @@ void LoadScheduler::addLoad(TransferOp op) {
   Load &load = loads.back();
   load.transfers.push_back(op);
   llvm::append_range(load.accesses, accessesOf(op));
-  (op.getStream() == StreamKind::Storage ? load.storageSeconds : load.copySeconds) +=
-      2 * costs.transferSeconds(op);
+  (op.getStream() == StreamKind::Storage ? load.storageSeconds : load.copySeconds) += 2 * costs.seconds(op);
   auto alloc = isNear(op) ? root.getDefiningOp<AllocOp>() : AllocOp();
   load.bytes = alloc ? alloc.getBuffer().getType().getSizeInBytes() : 0;
 }
 
-void LoadScheduler::addFixed(Operation *op) {
-  auto isOnHost = [&] { return isa<LaunchOp, CallOp>(op) && streamOf(op) == StreamKind::Host; };
-  bool isCompute = isComputeCommand(op);
-  reached.push_back(reached.back() + (isCompute || isOnHost() ? costs.computeSeconds(op) : 0));
+void LoadScheduler::addFixed(ScheduledOpInterface op) {
+  const bool isCompute = isComputeCommand(op), isOnHost = op.getStream() == StreamKind::Host;
+  reached.push_back(reached.back() + (op.computes() && (isCompute || isOnHost) ? costs.seconds(op) : 0));
   computed.push_back(computed.back() + isCompute);
   fixed.push_back(op);
   accesses.push_back(accessesOf(op));

@@ -27,7 +27,9 @@ static AllocOp releasedBy(TransferOp op) {
   auto alloc = rootOfBuffer(op.getSource()).getDefiningOp<AllocOp>();
   if (!alloc)
     return {};
-  auto isBehind = [&](Operation *user) { return isCommand(user) && op->isBeforeInBlock(user); };
+  auto isBehind = [&](Operation *user) {
+    return isa<ScheduledOpInterface>(user) && op->isBeforeInBlock(user);
+  };
   auto isUsedBehind = [&](Operation *user) {
     return isBehind(user) || (isa<ViewOp>(user) && llvm::any_of(user->getUsers(), isBehind));
   };
@@ -65,12 +67,12 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
     for (Operation &op : func.getBody().front()) {
       if (isComputeCommand(&op)) {
         compute.push_back(&op);
-        problem.seconds.push_back(costs.computeSeconds(&op));
+        problem.seconds.push_back(costs.seconds(cast<ScheduledOpInterface>(op)));
       }
       auto transfer = dyn_cast<TransferOp>(op);
       if (!transfer || transfer.getStream() != StreamKind::ToHost)
         continue;
-      before += 2 * costs.transferSeconds(transfer); // doubled, as all planned times are
+      before += 2 * costs.seconds(transfer); // doubled, as all planned times are
       AllocOp alloc = releasedBy(transfer);
       if (!alloc || !held.insert(alloc).second)
         continue;

@@ -10,10 +10,10 @@
 #include "GatherNotes.h"
 
 #include "ds/Passes/CommandCost.h"
-#include "ds/Passes/CommandNames.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/StateNames.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_SCHEDULECOMMUNICATION

@@ -66,33 +66,23 @@ class Clocks {
 public:
   explicit Clocks(CommandCosts &costs) : costs(costs) {}
   /// Begin and end of `command`, which is issued next.
-  std::pair<double, double> issue(Operation *command);
+  std::pair<double, double> issue(ScheduledOpInterface command);
 
 private:
-  double secondsOf(Operation *command);
-
   CommandCosts &costs;
   std::array<double, getMaxEnumValForStreamKind() + 1> streams{};
   DenseMap<int64_t, double> events;
 };
 } // namespace
 
-double Clocks::secondsOf(Operation *command) {
-  if (auto transfer = dyn_cast<TransferOp>(command))
-    return costs.transferSeconds(transfer);
-  if (auto communicate = dyn_cast<CommunicateOp>(command))
-    return costs.collectiveSeconds(communicate);
-  return isa<LaunchOp, CallOp>(command) ? costs.computeSeconds(command) : 0;
-}
-
-std::pair<double, double> Clocks::issue(Operation *command) {
-  double &stream = streams[static_cast<size_t>(streamOf(command))];
-  if (auto record = dyn_cast<RecordOp>(command))
-    events[record.getEvent()] = stream;
-  if (auto wait = dyn_cast<WaitOp>(command))
-    stream = std::max(stream, events.lookup(wait.getEvent()));
+std::pair<double, double> Clocks::issue(ScheduledOpInterface command) {
+  double &stream = streams[static_cast<size_t>(command.getStream())];
+  if (std::optional<int64_t> event = command.getRecordedEvent())
+    events[*event] = stream;
+  if (std::optional<int64_t> event = command.getAwaitedEvent())
+    stream = std::max(stream, events.lookup(*event));
   double begin = stream;
-  stream += secondsOf(command);
+  stream += costs.seconds(command);
   return {begin, stream};
 }
 
@@ -102,7 +92,8 @@ static bool isShared(AllocOp alloc) {
   if (type.getSpace() != Space::Host || type.getTensor().getRank() == 0)
     return false;
   auto isOnCores = [](Operation *user) {
-    return isa<LaunchOp, CallOp>(user) && streamOf(user) == StreamKind::Host;
+    auto command = dyn_cast<ScheduledOpInterface>(user);
+    return command && command.computes() && command.getStream() == StreamKind::Host;
   };
   return llvm::any_of(alloc->getUsers(), [&](Operation *user) {
     return isOnCores(user) || (isa<ViewOp>(user) && llvm::any_of(user->getUsers(), isOnCores));
@@ -114,11 +105,9 @@ static PoolWindows findWindows(func::FuncOp func, CommandCosts &costs) {
   llvm::MapVector<Value, Window> found;
   Clocks clocks(costs);
   size_t place = 0;
-  for (Operation &op : func.getBody().front()) {
-    if (!isCommand(&op))
-      continue;
-    auto [begin, end] = clocks.issue(&op);
-    for (const BufferAccess &access : accessesOf(&op)) {
+  for (auto command : func.getBody().front().getOps<ScheduledOpInterface>()) {
+    auto [begin, end] = clocks.issue(command);
+    for (const BufferAccess &access : accessesOf(command)) {
       auto alloc = access.root.getDefiningOp<AllocOp>();
       if (!alloc || !isShared(alloc))
         continue;
@@ -216,7 +205,7 @@ static int64_t findPeak(func::FuncOp func, const PoolWindows &windows, ArrayRef<
 static void makePool(func::FuncOp func, Kind kind, std::vector<Window> &windows, int64_t elements) {
   OpBuilder builder = OpBuilder::atBlockBegin(&func.getBody().front());
   auto type = BufferType::getContiguous(RankedTensorType::get(elements, kind.first), Space::Host);
-  auto pool = builder.create<AllocOp>(func.getLoc(), type, "workspace", IntegerAttr());
+  auto pool = builder.create<AllocOp>(func.getLoc(), type, AllocCategory::Workspace, IntegerAttr());
   if (kind.second)
     pool->setAttr(kAlignmentAttr, kind.second);
   for (Window &window : windows)

@@ -75,7 +75,7 @@ private:
 void UpdateSpeculator::findCommands() {
   for (Operation &op : func.getBody().front()) {
     position[&op] = commands.size();
-    if (!isCommand(&op))
+    if (!isa<ScheduledOpInterface>(op))
       continue;
     commands.push_back(&op);
     accesses.push_back(accessesOf(&op));
@@ -191,10 +191,10 @@ void UpdateSpeculator::speculate(const Update &update) {
   for (Value buffer : update.undone) {
     auto type = cast<BufferType>(buffer.getType());
     auto copyType = BufferType::getContiguous(type.getTensor(), type.getSpace());
-    auto copy = builder.create<AllocOp>(buffer.getLoc(), copyType, "optimizer", IntegerAttr());
-    auto call = builder.create<CallOp>(buffer.getLoc(), "copy", ValueRange{buffer, copy}, Value(),
-                                       ArrayRef<int64_t>{1}, builder.getArrayAttr({}), StreamKind::Host,
-                                       IntegerAttr());
+    auto copy = builder.create<AllocOp>(buffer.getLoc(), copyType, AllocCategory::Optimizer, IntegerAttr());
+    auto call = builder.create<CallOp>(buffer.getLoc(), ::ds::rt::LibraryFn::Copy, ValueRange{buffer, copy},
+                                       Value(), ArrayRef<int64_t>{1}, builder.getArrayAttr({}),
+                                       StreamKind::Host, IntegerAttr());
     call->setAttr(kEarlyAttr, isEarly);
     place.push_back(call);
     undo.map(buffer, copy.getBuffer());

@@ -235,7 +235,7 @@ AllocOp UpdateSplitter::allocate(Value like, int64_t elements) {
   builder.setInsertionPointToStart(&func.getBody().front());
   auto type = BufferType::getContiguous(
       RankedTensorType::get(elements, typeOf(like).getTensor().getElementType()), Space::Host);
-  return builder.create<AllocOp>(like.getLoc(), type, "workspace", IntegerAttr());
+  return builder.create<AllocOp>(like.getLoc(), type, AllocCategory::Workspace, IntegerAttr());
 }
 
 /// A window of `count` elements for what `own` holds, which is number `index` of its chain, in a ring.
@@ -342,7 +342,7 @@ SmallVector<Cut> UpdateSplitter::findCuts() {
 
 void UpdateSplitter::run() {
   for (Operation &op : func.getBody().front())
-    if (isCommand(&op)) {
+    if (isa<ScheduledOpInterface>(op)) {
       position[&op] = commands.size();
       commands.push_back(&op);
       accesses.push_back(accessesOf(&op));

@@ -44,16 +44,15 @@ static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
   return success();
 }
 
-/// Verifies that `call` names a library function with as many buffers as it takes (E3).
+/// Verifies that `call` has as many buffers as its function takes (E3).
 static LogicalResult verifyCall(CallOp call) {
-  const LibraryEntry *function = findLibraryFunction(call.getCallee());
-  if (!function)
-    return call.emitOpError("expects a library function, but got \"") << call.getCallee() << "\"";
+  const LibraryEntry &function = entryOf(call.getCallee());
   size_t count = call.getBuffers().size();
-  if (count < function->minBuffers || count > function->maxBuffers)
-    return call.emitOpError("expects ") << function->minBuffers << " to " << function->maxBuffers
-                                        << " buffers for \"" << call.getCallee() << "\", but got " << count;
-  if (!isCallOf(call, ::ds::rt::LibraryFn::Copy))
+  if (count < function.minBuffers || count > function.maxBuffers)
+    return call.emitOpError("expects ")
+           << function.minBuffers << " to " << function.maxBuffers << " buffers for "
+           << ::ds::rt::spell(call.getCallee()) << ", but got " << count;
+  if (call.getCallee() != ::ds::rt::LibraryFn::Copy)
     return success();
   auto from = cast<BufferType>(call.getBuffers()[0].getType()),
        to = cast<BufferType>(call.getBuffers()[1].getType());
@@ -100,7 +99,7 @@ static LogicalResult verifyAlloc(AllocOp alloc) {
 /// Verifies the ops of a function (E1, E3, E4).
 static LogicalResult verifyBody(func::FuncOp func) {
   for (Operation &op : func.getBody().front()) {
-    if (!isa<AllocOp, ViewOp, func::ReturnOp>(op) && !isCommand(&op)) { // E1.
+    if (!isa<AllocOp, ViewOp, func::ReturnOp, ScheduledOpInterface>(op)) { // E1.
       InFlightDiagnostic error = op.emitOpError("expects to be replaced by buffers and commands");
       error.attachNote() << "run ds-fuse-regions and ds-bufferize first";
       return error;
@@ -146,7 +145,7 @@ static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard,
   value.isGathered &= !value.isChanged && !value.isUpdated;
   value.isChanged = value.isUpdated = false;
   for (Operation &op : func.getBody().front()) {
-    if (!isCommand(&op))
+    if (!isa<ScheduledOpInterface>(op))
       continue;
     for (const BufferAccess &access : accessesOf(&op)) {
       if (access.root == shard && access.isWrite)

@@ -9,9 +9,9 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace rt = ::ds::rt;
 
-static bool isGradient(CallOp call) { return isCallOf(call, rt::LibraryFn::AttentionBackward); }
+static bool isGradient(CallOp call) { return call.getCallee() == rt::LibraryFn::AttentionBackward; }
 static bool isAttention(CallOp call) {
-  return isGradient(call) || isCallOf(call, rt::LibraryFn::AttentionForward);
+  return isGradient(call) || call.getCallee() == rt::LibraryFn::AttentionForward;
 }
 
 std::optional<rt::AttentionPieces> mlir::ds::cudnnPieces(CallOp op, uint64_t usual) {

@@ -4,16 +4,9 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-bool mlir::ds::isCommand(Operation *op) {
-  return isa<LaunchOp, CallOp, CommunicateOp, TransferOp, RecordOp, WaitOp>(op);
-}
-
 bool mlir::ds::isComputeCommand(Operation *op) {
-  return isa<LaunchOp, CallOp>(op) && streamOf(op) == StreamKind::Compute;
-}
-
-StreamKind mlir::ds::streamOf(Operation *command) {
-  return command->getAttrOfType<StreamKindAttr>("stream").getValue();
+  auto command = dyn_cast<ScheduledOpInterface>(op);
+  return command && command.computes() && command.getStream() == StreamKind::Compute;
 }
 
 Value mlir::ds::rootOfBuffer(Value buffer) {

@@ -152,12 +152,13 @@ static cost::Matmul convolutionOf(const rt::ConvForm &form) {
 
 /// Bytes that a library function touches: of a table that it does not fill anew, the rows that it is asked
 /// for, which have the size of the third operand.
-static double touchedBytes(CallOp call, const LibraryEntry &function) {
+static double touchedBytes(CallOp call) {
+  const LibraryEntry &function = entryOf(call.getCallee());
   double bytes = bytesOf(call.getBuffers());
   bool isTable = function.indices && function.indices->dim == 0;
-  bool accumulates =
-      function.fn == rt::LibraryFn::EmbeddingBackward && cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
-  if (!isTable || (function.fn == rt::LibraryFn::EmbeddingBackward && !accumulates))
+  bool isGradient = call.getCallee() == rt::LibraryFn::EmbeddingBackward;
+  bool accumulates = isGradient && cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
+  if (!isTable || (isGradient && !accumulates))
     return bytes;
   unsigned table = function.indices->table, rows = 3 - table - function.indices->ids;
   return bytes - bytesOf(call.getBuffers()[table]) + bytesOf(call.getBuffers()[rows]);
@@ -180,24 +181,21 @@ static rt::AttentionWork attentionOf(CallOp call, bool isGradient) {
 
 static double callSeconds(CallOp call, const cost::Rates &rates) {
   using rt::LibraryFn;
-  const LibraryEntry *function = findLibraryFunction(call.getCallee());
+  const LibraryFn function = call.getCallee();
   cost::DType dtype = arithmeticType(call);
-  double flops = call.getFlops().value_or(0), bytes = bytesOf(call.getBuffers());
-  if (!function)
-    return rates.computeSeconds(flops, bytes, dtype);
+  double bytes = bytesOf(call.getBuffers());
   if (auto measured = call->getAttrOfType<FloatAttr>(kMeasuredSecondsAttr))
     return measured.getValueAsDouble();
-  if (function->fn == LibraryFn::Matmul)
+  if (function == LibraryFn::Matmul)
     return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
-  if (function->fn == LibraryFn::AttentionForward || function->fn == LibraryFn::AttentionBackward) {
+  if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward) {
     if (lacksWorkspace(call))
       dtype = cost::DType::F32; // in which the runtime's own kernels compute
-    return rates.attentionSeconds(attentionOf(call, function->fn == LibraryFn::AttentionBackward), bytes,
-                                  dtype);
+    return rates.attentionSeconds(attentionOf(call, function == LibraryFn::AttentionBackward), bytes, dtype);
   }
-  if (rt::isConvolution(function->fn))
+  if (rt::isConvolution(function))
     return rates.convolutionSeconds(convolutionOf(RuntimeCall(call).convolution()), bytes, dtype);
-  return rates.functionSeconds(call.getCallee(), touchedBytes(call, *function));
+  return rates.functionSeconds(rt::spell(function), touchedBytes(call));
 }
 
 /// Whether `command` is one that does nothing in the case that is costed.
@@ -208,14 +206,31 @@ bool CommandCosts::isPassedOver(Operation *command) const {
   return launch && launch.getPredicate() && early == EarlyUpdates::Stand;
 }
 
-double CommandCosts::computeSeconds(Operation *command, ArrayRef<double> distances) {
+double CommandCosts::computeSeconds(ScheduledOpInterface command, ArrayRef<double> distances) {
   if (isPassedOver(command))
     return 0;
-  if (hasHostCores && streamOf(command) == StreamKind::Host)
+  if (hasHostCores && command.getStream() == StreamKind::Host)
     return rates.hostKernelSeconds(bytesOf(command->getOperands()), sharing);
-  if (auto launch = dyn_cast<LaunchOp>(command))
+  if (auto launch = dyn_cast<LaunchOp>(*command))
     return rates.kernelSeconds(loadOf(launch, distances));
-  return callSeconds(cast<CallOp>(command), rates);
+  return callSeconds(cast<CallOp>(*command), rates);
+}
+
+double CommandCosts::seconds(ScheduledOpInterface command, ArrayRef<double> distances) {
+  switch (command.getCommandKind()) {
+  case rt::CommandKind::Kernel:
+  case rt::CommandKind::Library:
+    return computeSeconds(command, distances);
+  case rt::CommandKind::Collective:
+    return collectiveSeconds(cast<CommunicateOp>(*command));
+  case rt::CommandKind::Copy:
+  case rt::CommandKind::Storage:
+    return transferSeconds(cast<TransferOp>(*command));
+  case rt::CommandKind::RecordEvent:
+  case rt::CommandKind::WaitEvent:
+    return 0;
+  }
+  llvm_unreachable("all kinds are handled");
 }
 
 /// The cost model's name for what the ranks do.
@@ -250,8 +265,7 @@ static cost::Group groupOf(Operation *op, AxesAttr axes, const cost::Rates &rate
 }
 
 double CommandCosts::collectiveSeconds(CommunicateOp op) const {
-  Value part = op.getInputs().empty() || op.getKind() == CollectiveKind::ReduceScatter ? op.getOutputs()[0]
-                                                                                       : op.getInputs()[0];
+  Value part = isOutputPart(op.getKind()) ? op.getOutputs()[0] : op.getInputs()[0];
   return rates.collectiveSeconds(costKind(op.getKind()),
                                  static_cast<double>(cast<BufferType>(part.getType()).getSizeInBytes()),
                                  groupOf(op, op.getAxes(), rates));
@@ -259,8 +273,8 @@ double CommandCosts::collectiveSeconds(CommunicateOp op) const {
 
 double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &rates) {
   CollectiveKind kind = op.getCollectiveKind();
-  bool isOfResult = op->getNumOperands() == 0 || kind == CollectiveKind::ReduceScatter;
-  auto part = cast<RankedTensorType>((isOfResult ? Value(op->getResult(0)) : op->getOperand(0)).getType());
+  auto part =
+      cast<RankedTensorType>((isOutputPart(kind) ? Value(op->getResult(0)) : op->getOperand(0)).getType());
   double bytes = double(part.getNumElements()) * std::max(1u, part.getElementTypeBitWidth() / 8);
   return rates.collectiveSeconds(costKind(kind), bytes, groupOf(op, op.getAxes(), rates));
 }

@@ -50,11 +50,11 @@ inline ::ds::rt::Collective toRuntimeCollective(CommunicateOp op, std::string na
     return cast<BufferType>(buffer.getType()).getTensor().getNumElements();
   };
   const ::ds::rt::CollectiveTraits &traits = ::ds::rt::traitsOf(collective.kind);
-  bool isOutputPart = traits.input != ::ds::rt::Parts::One && traits.output == ::ds::rt::Parts::One;
-  Value part = isOutputPart ? op.getOutputs()[0] : op.getInputs()[0];
+  const bool isOutput = isOutputPart(op.getKind());
+  Value part = isOutput ? op.getOutputs()[0] : op.getInputs()[0];
   collective.dtype = toRuntimeType(cast<BufferType>(part.getType()).getTensor().getElementType());
   collective.elements = elementsOf(part);
-  if (!isOutputPart && traits.input == ::ds::rt::Parts::All)
+  if (!isOutput && traits.input == ::ds::rt::Parts::All)
     collective.elements /= MeshOp::lookup(op).getSize(op.getAxes());
   collective.name = std::move(name);
   return collective;

@@ -17,12 +17,11 @@ inline int64_t toRuntimeParam(Attribute param) {
   return llvm::bit_cast<int64_t>(cast<FloatAttr>(param).getValueAsDouble());
 }
 
-/// What the runtime's descriptions of library commands are made from. Requires a function of LibraryTable.h.
+/// What the runtime's descriptions of library commands are made from.
 class RuntimeCall {
 public:
   explicit RuntimeCall(CallOp call)
-      : function(findLibraryFunction(call.getCallee())->fn),
-        params(llvm::map_to_vector(call.getParams(), toRuntimeParam)),
+      : function(call.getCallee()), params(llvm::map_to_vector(call.getParams(), toRuntimeParam)),
         buffers(llvm::map_to_vector(
             call.getBuffers(),
             [](Value buffer) { return toRuntimeBuffer(cast<BufferType>(buffer.getType()), 0); })),

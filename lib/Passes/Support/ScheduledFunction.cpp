@@ -22,7 +22,7 @@ void ScheduledFunction::widen(Value buffer, AllocLifetime &lifetime) const {
       continue;
     if (!lifetime.writer || it->second < lifetime.begin) {
       lifetime.begin = it->second;
-      lifetime.writer = user;
+      lifetime.writer = commands[it->second];
     }
     lifetime.end = std::max(lifetime.end, completion[it->second] + 1);
   }
@@ -40,15 +40,15 @@ static void join(Clock &into, const Clock &from) {
 }
 
 namespace {
-/// A transfer or a collective, as far as who touches the same bytes must know it.
+/// A command that moves bytes, as far as who touches the same must know it.
 struct Issued {
   unsigned stream = 0;
   Clock clock{}; ///< what has run when it has
   SmallVector<BufferAccess> accesses;
 };
 
-/// What will be waited for although no event says so yet: a transfer or collective by what touches the same
-/// bytes. Where ds-insert-events has run it adds nothing.
+/// What will be waited for although no event says so yet: a command that moves bytes by what touches them.
+/// Where ds-insert-events has run it adds nothing.
 class ImpliedWaits {
 public:
   /// Joins into `clock`, which `stream` has, what a command of it with `accesses` has to wait for.
@@ -90,18 +90,18 @@ void ScheduledFunction::findCompletions() {
         completion[issued[other][completed[other]]] = static_cast<int64_t>(index);
   };
   for (auto [index, command] : llvm::enumerate(commands)) {
-    const auto stream = static_cast<unsigned>(streamOf(command));
-    if (auto record = dyn_cast<RecordOp>(command)) {
-      events[record.getEvent()] = clocks[stream];
-    } else if (auto wait = dyn_cast<WaitOp>(command)) {
-      join(clocks[stream], events.lookup(wait.getEvent()));
+    const auto stream = static_cast<unsigned>(command.getStream());
+    if (std::optional<int64_t> event = command.getRecordedEvent()) {
+      events[*event] = clocks[stream];
+    } else if (std::optional<int64_t> event = command.getAwaitedEvent()) {
+      join(clocks[stream], events.lookup(*event));
     } else {
       SmallVector<BufferAccess> accesses;
       if (transfers)
         implied.wait(stream, clocks[stream], accesses = accessesOf(command));
       issued[stream].push_back(index);
       clocks[stream][stream] = issued[stream].size();
-      if (transfers && isa<TransferOp, CommunicateOp>(command))
+      if (transfers && !command.computes())
         implied.add(stream, clocks[stream], std::move(accesses));
     }
     if (stream == kCompute) {
@@ -112,11 +112,10 @@ void ScheduledFunction::findCompletions() {
 }
 
 ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
-  for (Operation &op : func.getBody().front())
-    if (isCommand(&op)) {
-      position[&op] = commands.size();
-      commands.push_back(&op);
-    }
+  for (auto command : func.getBody().front().getOps<ScheduledOpInterface>()) {
+    position[command] = commands.size();
+    commands.push_back(command);
+  }
   findCompletions();
   for (AllocOp alloc : func.getBody().front().getOps<AllocOp>()) {
     AllocLifetime lifetime{alloc};

@@ -14,8 +14,6 @@ namespace rt = ::ds::rt;
 
 /// Bytes of scratch memory that `op` asks for on the CPU, or why that is unknown.
 static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
-  if (!findLibraryFunction(op.getCallee()))
-    return uint64_t(0);
   const RuntimeCall call(op);
   if (rt::isConvolution(call.function)) {
     auto layout = rt::layoutConvWorkspace(call.convolution(), call.operand(0).dtype, threads);
@@ -59,16 +57,16 @@ static uint64_t gradientBytes(CallOp call, const WorkspaceLimits &limits) {
 /// Bytes that NVIDIA's libraries may use for `call`.
 static uint64_t cudaBudget(CallOp call, const WorkspaceLimits &limits) {
   using rt::LibraryFn;
-  if (isCallOf(call, LibraryFn::Matmul))
+  const LibraryFn function = call.getCallee();
+  if (function == LibraryFn::Matmul)
     return blasBudget(call, getTarget(call->getParentOfType<ModuleOp>()));
-  const LibraryEntry *function = findLibraryFunction(call.getCallee());
-  if (function && rt::isConvolution(function->fn)) {
+  if (rt::isConvolution(function)) {
     const RuntimeCall convolution(call);
     return rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);
   }
-  if (isCallOf(call, LibraryFn::SumOfSquares))
-    return rt::libraryWorkspaceBytes(function->fn, RuntimeCall(call).operands(), 1);
-  if (isCallOf(call, LibraryFn::AttentionBackward))
+  if (function == LibraryFn::SumOfSquares)
+    return rt::libraryWorkspaceBytes(function, RuntimeCall(call).operands(), 1);
+  if (function == LibraryFn::AttentionBackward)
     return gradientBytes(call, limits);
   auto pieces = cudnnPieces(call, limits.attentionBytes);
   return pieces ? pieces->workspaceBytes : 0;

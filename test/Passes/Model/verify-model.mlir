@@ -57,7 +57,7 @@ func.func @forward(%v: tensor<f32> {ds.state = @w}, %w: tensor<f32> {ds.state = 
 
 func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> {
   // expected-error@+1 {{'ds.alloc' op belongs to phase scheduled to planned, but what stands before it to phase model to resident}}
-  %b = ds.alloc "activations" : !ds.buffer<tensor<4xf32>, [1], device>
+  %b = ds.alloc activations : !ds.buffer<tensor<4xf32>, [1], device>
   return %x : tensor<f32>
 }
 

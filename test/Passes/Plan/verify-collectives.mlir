@@ -8,8 +8,8 @@
 ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @compute_alone(%x: !whole {ds.input = "x"}) {
-  ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-  ds.call "fill"(%x) writes [0] params [1.0] on compute : !whole
+  ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+  ds.call fill(%x) writes [0] params [1.0] on compute : !whole
   return
 }
 
@@ -21,7 +21,7 @@ func.func @by_way_of_another_stream(%x: !whole {ds.input = "x"}, %w: !part {ds.s
   ds.wait 0 on gather
   ds.record 1 on gather
   ds.wait 1 on compute
-  ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
+  ds.call fill(%w) writes [0] params [0.0] on compute : !part
   return
 }
 
@@ -50,6 +50,6 @@ func.func @knows_what_it_waited_for(%x: !whole {ds.input = "x"}, %w: !part {ds.s
   ds.record 1 on reduce
   ds.wait 1 on compute
   ds.wait 0 on compute
-  ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
+  ds.call fill(%w) writes [0] params [0.0] on compute : !part
   return
 }

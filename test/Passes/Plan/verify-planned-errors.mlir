@@ -32,7 +32,7 @@ module @e1_allocation_without_offset {
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // expected-error@+2 {{expects this activations buffer to have an offset}}
     // expected-note@+1 {{run ds-plan-memory first}}
-    %a = ds.alloc "activations" : !ds.buffer<tensor<4xf32>, [1], device>
+    %a = ds.alloc activations : !ds.buffer<tensor<4xf32>, [1], device>
     return
   }
 }
@@ -96,8 +96,8 @@ module @e5_allocation_over_an_input {
   // expected-note@+1 {{it has bytes [0, 80)}}
   func.func @last(%x: !ds.buffer<tensor<20xf32>, [1], device> {ds.input = "x", ds.offset = 0 : i64}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // expected-error@+1 {{expects this activations buffer to lie apart from what lives with it, but bytes [64, 80) of the device overlap input "x"}}
-    %a = ds.alloc "activations" offset 64 : !ds.buffer<tensor<4xf32>, [1], device>
-    ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+    %a = ds.alloc activations offset 64 : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call fill(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
     return
   }
 }
@@ -109,11 +109,11 @@ module @e5_live_in_one_command {
   ds.arena device bytes 256 lower_bound 0
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // expected-note@+1 {{it has bytes [0, 16)}}
-    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    %a = ds.alloc activations offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
     // expected-error@+1 {{expects this gradients buffer to lie apart from what lives with it, but bytes [0, 16) of the device overlap this activations buffer}}
-    %b = ds.alloc "gradients" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
-    ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
-    ds.call "copy"(%a, %b) writes [1] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>
+    %b = ds.alloc gradients offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call fill(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call copy(%a, %b) writes [1] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<4xf32>, [1], device>
     return
   }
 }
@@ -125,13 +125,13 @@ module @e5_live_through_a_view {
   ds.arena device bytes 256 lower_bound 0
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // expected-note@+1 {{it has bytes [0, 16)}}
-    %a = ds.alloc "activations" offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
+    %a = ds.alloc activations offset 0 : !ds.buffer<tensor<4xf32>, [1], device>
     // expected-error@+1 {{expects this gradients buffer to lie apart from what lives with it, but bytes [0, 8) of the device overlap this activations buffer}}
-    %b = ds.alloc "gradients" offset 0 : !ds.buffer<tensor<2xf32>, [1], device>
+    %b = ds.alloc gradients offset 0 : !ds.buffer<tensor<2xf32>, [1], device>
     %v = ds.view %a offset 2 : !ds.buffer<tensor<4xf32>, [1], device> -> !ds.buffer<tensor<2xf32>, [1], device>
-    ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
-    ds.call "fill"(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<2xf32>, [1], device>
-    ds.call "copy"(%v, %v) writes [1] params [] on compute : !ds.buffer<tensor<2xf32>, [1], device>, !ds.buffer<tensor<2xf32>, [1], device>
+    ds.call fill(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+    ds.call fill(%b) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<2xf32>, [1], device>
+    ds.call copy(%v, %v) writes [1] params [] on compute : !ds.buffer<tensor<2xf32>, [1], device>, !ds.buffer<tensor<2xf32>, [1], device>
     return
   }
 }

@@ -3,13 +3,13 @@
 // Stage 3. The parameter is gathered into memory of its own; the layer reads windows of it; the gradient's pieces, one
 // from a library, one from a kernel, and the zeros of the padding are made in their windows; nothing is copied.
 // CHECK-LABEL: func.func @stage_3
-// CHECK: %[[FULL:.*]] = ds.alloc "communication" : !ds.buffer<tensor<64xf32>
+// CHECK: %[[FULL:.*]] = ds.alloc communication : !ds.buffer<tensor<64xf32>
 // CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[FULL]]) along dp on gather
 // CHECK-NOT: "copy"
 // CHECK-DAG: ds.view %[[FULL]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-// CHECK: %[[FLAT:.*]] = ds.alloc "gradients" : !ds.buffer<tensor<64xf32>
+// CHECK: %[[FLAT:.*]] = ds.alloc gradients : !ds.buffer<tensor<64xf32>
 // CHECK-NOT: "copy"
-// CHECK: %[[SHARD:.*]] = ds.alloc "gradients" : !ds.buffer<tensor<32xf32>
+// CHECK: %[[SHARD:.*]] = ds.alloc gradients : !ds.buffer<tensor<32xf32>
 // CHECK: ds.communicate reduce_scatter ins(%[[FLAT]]) outs(%[[SHARD]]) reduce sum along dp on reduce
 // CHECK-NOT: "copy"
 // CHECK: ds.launch {{.*}} outs(%{{.*}}) {{.*}}on compute
@@ -81,7 +81,7 @@ module {
 
 // What still reads the old parameter comes first: the update is made behind it, and in place all the same.
 // CHECK-LABEL: func.func @reads_the_old
-// CHECK: ds.call "matmul"
+// CHECK: ds.call matmul
 // CHECK: ds.launch @{{.*}} outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
 // CHECK: ds.communicate all_gather ins(%[[PART]])
 // CHECK-NOT: "copy"

@@ -13,7 +13,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // CHECK-LABEL: func.func @product
   // CHECK-SAME: %[[X:[a-z0-9]+]]: {{.*}}"x"}, %[[W:[a-z0-9]+]]: {{.*}}@w}, %[[G:[a-z0-9]+]]: {{.*}}@w.grad}
   // CHECK-NOT: ds.alloc
-  // CHECK: ds.call "matmul"(%[[X]], %[[X]], %[[G]]) writes [2]
+  // CHECK: ds.call matmul(%[[X]], %[[X]], %[[G]]) writes [2]
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[W]], %[[G]]) outs(%[[W]])
   func.func @product(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds.state = @w}, %g: tensor<4x4xf32> {ds.state = @w.grad}) -> (tensor<4x4xf32> {ds.state = @w})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -29,7 +29,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // A function without an update leaves it as it is: others read it.
   // CHECK-LABEL: func.func @keeps
   // CHECK: %[[OWN:.*]] = ds.alloc
-  // CHECK: ds.call "copy"(%{{.*}}, %[[OWN]])
+  // CHECK: ds.call copy(%{{.*}}, %[[OWN]])
   func.func @keeps(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds.state = @w}, %g: tensor<4x4xf32> {ds.state = @w.grad}) -> (tensor<4x4xf32> {ds.state = @w})
       attributes {ds.segment = #ds.segment<forward, backward>} {
     %s = ds.matmul %x, %x into(%g) {ds.work = #ds.work<backward>} : tensor<4x4xf32>, tensor<4x4xf32> into tensor<4x4xf32> -> tensor<4x4xf32>
@@ -48,7 +48,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // CHECK: %[[SUM:.*]] = ds.alloc {{.*}}device>
   // CHECK-NOT: ds.alloc
   // CHECK: ds.transfer %[[G]] to %[[SUM]] on to_device
-  // CHECK: ds.call "matmul"(%[[X]], %[[X]], %[[SUM]])
+  // CHECK: ds.call matmul(%[[X]], %[[X]], %[[SUM]])
   // CHECK: ds.transfer %[[SUM]] to %[[G]] on to_host
   // CHECK: ds.launch @{{.*}} ins(%[[G]]) outs(%[[G]]) {{.*}}on host
   // CHECK: ds.transfer %[[G]] to %[[V]] on to_device

@@ -10,11 +10,11 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // CHECK: func.func @last(%[[X:[a-z0-9]+]]: {{.*}}, %[[M:[a-z0-9]+]]: !ds.buffer<tensor<8xf32>, [1], host> {ds.state = @m})
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %m: !host {ds.state = @m}) -> (!host {ds.state = @m})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    // CHECK: %[[S:.*]] = ds.alloc "activations" offset {{[0-9]+}} : !ds.buffer<tensor<8xf32>, [1], host>
+    // CHECK: %[[S:.*]] = ds.alloc activations offset {{[0-9]+}} : !ds.buffer<tensor<8xf32>, [1], host>
     // CHECK: ds.transfer %[[X]] to %[[S]] on to_host
     // CHECK-NEXT: ds.record [[SENT:[0-9]+]] on to_host
     %s = ds.store %x : tensor<8xf32> -> !host
-    // CHECK: %[[L:.*]] = ds.alloc "activations" offset {{[0-9]+}} : !ds.buffer<tensor<8xf32>, [1], device>
+    // CHECK: %[[L:.*]] = ds.alloc activations offset {{[0-9]+}} : !ds.buffer<tensor<8xf32>, [1], device>
     // CHECK-NOT: ds.wait
     // CHECK: ds.transfer %[[M]] to %[[L]] on to_device
     %l = ds.load %m : !host -> tensor<8xf32>

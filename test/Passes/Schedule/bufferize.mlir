@@ -16,10 +16,10 @@ ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<16
 // CHECK-LABEL: func.func @never_writes_over_an_input(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:{{.*}} %[[U:arg[0-9]+]]:
 func.func @never_writes_over_an_input(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}, tensor<4x4xf32> {ds.state = @u}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[X]]) outs(%[[BUF0]]) extent 16 on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF0]], %[[BUF0]], %[[U]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: ds.call "copy"(%[[U]], %[[W]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF0]], %[[BUF0]], %[[U]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call copy(%[[U]], %[[W]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   %n = ds.neg %x : tensor<4x4xf32>
   %m = ds.matmul %n, %n : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
@@ -30,11 +30,11 @@ func.func @never_writes_over_an_input(%x: tensor<4x4xf32> {ds.input = "x"}) -> (
 // CHECK-LABEL: func.func @never_writes_over_what_is_read_later(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @never_writes_over_what_is_read_later(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[BUF0]]) outs(%[[BUF1]]) extent 16 on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF1]], %[[BUF0]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF1]], %[[BUF0]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %e = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %n = ds.neg %e : tensor<4x4xf32>
@@ -46,12 +46,12 @@ func.func @never_writes_over_what_is_read_later(%x: tensor<4x4xf32> {ds.input = 
 // CHECK-LABEL: func.func @never_writes_over_what_a_view_shows_later(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @never_writes_over_what_a_view_shows_later(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[BUF0]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [1, 4], device>
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[BUF0]]) outs(%[[BUF1]]) extent 16 on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF1]], %[[VIEW0]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF1]], %[[VIEW0]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %e = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %t = ds.transpose %e perm [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
@@ -64,12 +64,12 @@ func.func @never_writes_over_what_a_view_shows_later(%x: tensor<4x4xf32> {ds.inp
 // CHECK-LABEL: func.func @never_writes_over_what_it_reads_through_a_view(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @never_writes_over_what_it_reads_through_a_view(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[BUF0]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [1, 4], device>
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[BUF0]], %[[VIEW0]]) outs(%[[BUF1]]) on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF1]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF1]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %e = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %t = ds.transpose %e perm [1, 0] : tensor<4x4xf32> -> tensor<4x4xf32>
@@ -82,11 +82,11 @@ func.func @never_writes_over_what_it_reads_through_a_view(%x: tensor<4x4xf32> {d
 // CHECK-LABEL: func.func @never_writes_over_what_it_reads_elsewhere(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @never_writes_over_what_it_reads_elsewhere(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[BUF0]]) outs(%[[BUF1]]) on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF1]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF1]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %e = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %s = ds.fused (%e) : (tensor<4x4xf32>) -> tensor<4x4xf32> {
@@ -102,10 +102,10 @@ func.func @never_writes_over_what_it_reads_elsewhere(%x: tensor<4x4xf32> {ds.inp
 // CHECK-LABEL: func.func @writes_over_an_operand_that_dies(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @writes_over_an_operand_that_dies(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[BUF0]]) outs(%[[BUF0]]) extent 16 on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF0]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF0]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %e = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %n = ds.neg %e : tensor<4x4xf32>
@@ -117,11 +117,11 @@ func.func @writes_over_an_operand_that_dies(%x: tensor<4x4xf32> {ds.input = "x"}
 // CHECK-LABEL: func.func @writes_one_result_over_an_operand(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @writes_one_result_over_an_operand(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[BUF0]]) outs(%[[BUF0]], %[[BUF1]]) extent 16 on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF0]], %[[BUF1]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF0]], %[[BUF1]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %e = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %n = ds.neg %e : tensor<4x4xf32>
@@ -138,12 +138,12 @@ func.func @makes_views(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32>
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[X]] offset 2 : {{.*}} -> !ds.buffer<tensor<2x2xf32>, [1, 8], device>
   // CHECK-NEXT: %[[VIEW1:.*]] = ds.view %[[X]] offset 0 : {{.*}} -> !ds.buffer<tensor<2x6xf32>, [8, 1], device>
   // CHECK-NEXT: %[[VIEW2:.*]] = ds.view %[[X]] offset 6 : {{.*}} -> !ds.buffer<tensor<2x2xf32>, [8, 1], device>
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<2x2xf32>, [2, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<2x2xf32>, [2, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[VIEW0]], %[[VIEW2]]) outs(%[[BUF0]]) on compute
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<2x6xf32>, [6, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF0]], %[[VIEW1]], %[[BUF1]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: %[[BUF2:.*]] = ds.alloc "activations" : !ds.buffer<tensor<6x6xf32>, [6, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF1]], %[[BUF1]], %[[BUF2]]) writes [2] params [1, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<2x6xf32>, [6, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[BUF0]], %[[VIEW1]], %[[BUF1]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF2:.*]] = ds.alloc activations : !ds.buffer<tensor<6x6xf32>, [6, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[BUF1]], %[[BUF1]], %[[BUF2]]) writes [2] params [1, 0, 0, 0] on compute
   // CHECK-NEXT: %[[VIEW3:.*]] = ds.view %[[BUF2]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [6, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[VIEW3]]) outs(%[[W]]) on compute
   // CHECK-NEXT: return
@@ -164,8 +164,8 @@ func.func @makes_views(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32>
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[V:arg[0-9]+]]:
 func.func @packs_what_strides_cannot_say(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<16xf32> {ds.state = @v}) {
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[X]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [1, 4], device>
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[VIEW0]], %[[BUF0]]) writes [1] params [] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call copy(%[[VIEW0]], %[[BUF0]]) writes [1] params [] on compute
   // CHECK-NEXT: %[[VIEW1:.*]] = ds.view %[[BUF0]] offset 0 : {{.*}} -> !ds.buffer<tensor<16xf32>, [1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[VIEW1]]) outs(%[[V]]) extent 16 on compute
   // CHECK-NEXT: return
@@ -179,8 +179,8 @@ func.func @packs_what_strides_cannot_say(%x: tensor<4x4xf32> {ds.input = "x"}) -
 // CHECK-LABEL: func.func @makes_a_state_in_place(
 // CHECK-SAME: %[[W:arg[0-9]+]]:{{.*}} %[[X:arg[0-9]+]]:
 func.func @makes_a_state_in_place(%w: tensor<4x4xf32> {ds.state = @w}, %x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[W]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[W]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[W]], %[[BUF0]]) outs(%[[W]]) extent 16 on compute
   // CHECK-NEXT: return
   %g = ds.matmul %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
@@ -192,10 +192,10 @@ func.func @makes_a_state_in_place(%w: tensor<4x4xf32> {ds.state = @w}, %x: tenso
 // CHECK-LABEL: func.func @copies_to_a_state_that_is_still_read(
 // CHECK-SAME: %[[W:arg[0-9]+]]:{{.*}} %[[X:arg[0-9]+]]:{{.*}} %[[U:arg[0-9]+]]:
 func.func @copies_to_a_state_that_is_still_read(%w: tensor<4x4xf32> {ds.state = @w}, %x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}, tensor<4x4xf32> {ds.state = @u}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[W]]) outs(%[[BUF0]]) extent 16 on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[W]], %[[U]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: ds.call "copy"(%[[BUF0]], %[[W]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[W]], %[[U]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF0]], %[[W]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   %n = ds.neg %w : tensor<4x4xf32>
   %m = ds.matmul %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
@@ -206,9 +206,9 @@ func.func @copies_to_a_state_that_is_still_read(%w: tensor<4x4xf32> {ds.state = 
 // CHECK-LABEL: func.func @copies_to_a_state_that_a_product_reads(
 // CHECK-SAME: %[[W:arg[0-9]+]]:{{.*}} %[[X:arg[0-9]+]]:
 func.func @copies_to_a_state_that_a_product_reads(%w: tensor<4x4xf32> {ds.state = @w}, %x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[W]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
-  // CHECK-NEXT: ds.call "copy"(%[[BUF0]], %[[W]]) writes [1] params [] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[W]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF0]], %[[W]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   %m = ds.matmul %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   return %m : tensor<4x4xf32>
@@ -218,12 +218,12 @@ func.func @copies_to_a_state_that_a_product_reads(%w: tensor<4x4xf32> {ds.state 
 // CHECK-LABEL: func.func @lets_states_change_places(
 // CHECK-SAME: %[[W:arg[0-9]+]]:{{.*}} %[[U:arg[0-9]+]]:
 func.func @lets_states_change_places(%w: tensor<4x4xf32> {ds.state = @w}, %u: tensor<4x4xf32> {ds.state = @u}) -> (tensor<4x4xf32> {ds.state = @w}, tensor<4x4xf32> {ds.state = @u}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[U]], %[[BUF0]]) writes [1] params [] on compute
-  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[W]], %[[BUF1]]) writes [1] params [] on compute
-  // CHECK-NEXT: ds.call "copy"(%[[BUF0]], %[[W]]) writes [1] params [] on compute
-  // CHECK-NEXT: ds.call "copy"(%[[BUF1]], %[[U]]) writes [1] params [] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call copy(%[[U]], %[[BUF0]]) writes [1] params [] on compute
+  // CHECK-NEXT: %[[BUF1:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call copy(%[[W]], %[[BUF1]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF0]], %[[W]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF1]], %[[U]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   return %u, %w : tensor<4x4xf32>, tensor<4x4xf32>
 }
@@ -233,7 +233,7 @@ func.func @lets_states_change_places(%w: tensor<4x4xf32> {ds.state = @w}, %u: te
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[V:arg[0-9]+]]:
 func.func @makes_a_state_through_a_reshape(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<16xf32> {ds.state = @v}) {
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[V]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[VIEW0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[VIEW0]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: return
   %m = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %r = ds.reshape %m : tensor<4x4xf32> -> tensor<16xf32>
@@ -244,14 +244,14 @@ func.func @makes_a_state_through_a_reshape(%x: tensor<4x4xf32> {ds.input = "x"})
 // CHECK-LABEL: func.func @makes_parts_in_place(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @makes_parts_in_place(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x12xf32>, [12, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x12xf32>, [12, 1], device>
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[BUF0]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [12, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[X]]) outs(%[[VIEW0]]) on compute
   // CHECK-NEXT: %[[VIEW1:.*]] = ds.view %[[BUF0]] offset 8 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [12, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[VIEW1]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[VIEW1]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: %[[VIEW2:.*]] = ds.view %[[BUF0]] offset 4 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [12, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[X]], %[[VIEW2]]) writes [1] params [] on compute
-  // CHECK-NEXT: ds.call "matmul"(%[[BUF0]], %[[BUF0]], %[[W]]) writes [2] params [0, 1, 0, 0] on compute
+  // CHECK-NEXT: ds.call copy(%[[X]], %[[VIEW2]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF0]], %[[BUF0]], %[[W]]) writes [2] params [0, 1, 0, 0] on compute
   // CHECK-NEXT: return
   %a = ds.neg %x : tensor<4x4xf32>
   %b = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
@@ -264,16 +264,16 @@ func.func @makes_parts_in_place(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor
 // CHECK-LABEL: func.func @makes_parts_of_parts_in_place(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[T:arg[0-9]+]]:
 func.func @makes_parts_of_parts_in_place(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<8x4xf32> {ds.state = @t}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[BUF0]] offset 0 : {{.*}} -> !ds.buffer<tensor<2x4xf32>, [4, 1], device>
   // CHECK-NEXT: %[[VIEW1:.*]] = ds.view %[[BUF0]] offset 8 : {{.*}} -> !ds.buffer<tensor<2x4xf32>, [4, 1], device>
   // CHECK-NEXT: %[[VIEW2:.*]] = ds.view %[[T]] offset 16 : {{.*}} -> !ds.buffer<tensor<2x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[VIEW0]]) outs(%[[VIEW2]]) extent 8 on compute
   // CHECK-NEXT: %[[VIEW3:.*]] = ds.view %[[T]] offset 24 : {{.*}} -> !ds.buffer<tensor<2x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "matmul"(%[[VIEW1]], %[[X]], %[[VIEW3]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: ds.call matmul(%[[VIEW1]], %[[X]], %[[VIEW3]]) writes [2] params [0, 0, 0, 0] on compute
   // CHECK-NEXT: %[[VIEW4:.*]] = ds.view %[[T]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[X]], %[[VIEW4]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[X]], %[[VIEW4]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   %a = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %p:2 = ds.split %a dim 0 : tensor<4x4xf32> -> tensor<2x4xf32>, tensor<2x4xf32>
@@ -288,12 +288,12 @@ func.func @makes_parts_of_parts_in_place(%x: tensor<4x4xf32> {ds.input = "x"}) -
 // CHECK-LABEL: func.func @copies_a_part_that_stands_twice(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[T:arg[0-9]+]]:
 func.func @copies_a_part_that_stands_twice(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<8x4xf32> {ds.state = @t}) {
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
   // CHECK-NEXT: ds.launch @{{.*}} ins(%[[X]]) outs(%[[BUF0]]) extent 16 on compute
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[T]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[BUF0]], %[[VIEW0]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF0]], %[[VIEW0]]) writes [1] params [] on compute
   // CHECK-NEXT: %[[VIEW1:.*]] = ds.view %[[T]] offset 16 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[BUF0]], %[[VIEW1]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF0]], %[[VIEW1]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   %a = ds.neg %x : tensor<4x4xf32>
   %d = ds.concat %a, %a dim 0 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<8x4xf32>
@@ -305,12 +305,12 @@ func.func @copies_a_part_that_stands_twice(%x: tensor<4x4xf32> {ds.input = "x"})
 // CHECK-SAME: %[[T:arg[0-9]+]]:{{.*}} %[[X:arg[0-9]+]]:
 func.func @joins_elsewhere_what_reads_the_state(%t: tensor<8x4xf32> {ds.state = @t}, %x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<8x4xf32> {ds.state = @t}) {
   // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[T]] offset 16 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc "activations" : !ds.buffer<tensor<8x4xf32>, [4, 1], device>
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<8x4xf32>, [4, 1], device>
   // CHECK-NEXT: %[[VIEW1:.*]] = ds.view %[[BUF0]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[VIEW0]], %[[VIEW1]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[VIEW0]], %[[VIEW1]]) writes [1] params [] on compute
   // CHECK-NEXT: %[[VIEW2:.*]] = ds.view %[[BUF0]] offset 16 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
-  // CHECK-NEXT: ds.call "copy"(%[[X]], %[[VIEW2]]) writes [1] params [] on compute
-  // CHECK-NEXT: ds.call "copy"(%[[BUF0]], %[[T]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[X]], %[[VIEW2]]) writes [1] params [] on compute
+  // CHECK-NEXT: ds.call copy(%[[BUF0]], %[[T]]) writes [1] params [] on compute
   // CHECK-NEXT: return
   %old = ds.slice %t offsets [4, 0] strides [1, 1] : tensor<8x4xf32> -> tensor<4x4xf32>
   %d = ds.concat %old, %x dim 0 : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<8x4xf32>

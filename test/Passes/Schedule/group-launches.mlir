@@ -40,10 +40,10 @@ module attributes {ds.target = "cuda:sm_90"} {
   // CHECK: ds.launch @scale ins(%arg2, %arg3) outs(%arg2) extent 8 on compute
   func.func @keeps_behind_a_reader(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
     ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
-    %n = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+    %n = ds.alloc activations : !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @scale ins(%c, %s) outs(%n) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @scale ins(%c, %s) outs(%c) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
-    ds.call "copy"(%n, %a) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call copy(%n, %a) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
     return
   }
 
@@ -51,23 +51,23 @@ module attributes {ds.target = "cuda:sm_90"} {
   // CHECK-LABEL: @keeps_allocations
   // CHECK-COUNT-2: ds.launch @scale ins(%{{.*}}, %arg3) outs(%{{.*}}) extent 8 on compute
   func.func @keeps_allocations(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
-    %n = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
-    %m = ds.alloc "activations" : !ds.buffer<tensor<8xf32>, [1], device>
+    %n = ds.alloc activations : !ds.buffer<tensor<8xf32>, [1], device>
+    %m = ds.alloc activations : !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @scale ins(%a, %s) outs(%n) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @scale ins(%c, %s) outs(%m) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
-    ds.call "copy"(%n, %a) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
-    ds.call "copy"(%m, %c) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call copy(%n, %a) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call copy(%m, %c) writes [1] params [] on compute : !ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>
     return
   }
 
   // Another command stands between them.
   // CHECK-LABEL: @keeps_what_is_apart
   // CHECK-NEXT: ds.launch @scale ins(%arg0, %arg3) outs(%arg0) extent 8 on compute
-  // CHECK-NEXT: ds.call "fill"
+  // CHECK-NEXT: ds.call fill
   // CHECK-NEXT: ds.launch @scale ins(%arg1, %arg3) outs(%arg1) extent 4 on compute
   func.func @keeps_what_is_apart(%a: !ds.buffer<tensor<8xf32>, [1], device>, %b: !ds.buffer<tensor<4xf32>, [1], device>, %c: !ds.buffer<tensor<8xf32>, [1], device>, %s: !ds.buffer<tensor<f32>, [], device>, %t: !ds.buffer<tensor<f32>, [], device>) {
     ds.launch @scale ins(%a, %s) outs(%a) extent 8 on compute : (!ds.buffer<tensor<8xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
-    ds.call "fill"(%c) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<8xf32>, [1], device>
+    ds.call fill(%c) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @scale ins(%b, %s) outs(%b) extent 4 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
     return
   }

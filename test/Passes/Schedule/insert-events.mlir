@@ -12,8 +12,8 @@ ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x
 // CHECK-NOT: ds.record
 // CHECK: return
 func.func @compute_alone(%x: !whole {ds.input = "x"}) {
-  %a = ds.alloc "activations" : !whole
-  ds.call "copy"(%x, %a) writes [1] params [] on compute : !whole, !whole
+  %a = ds.alloc activations : !whole
+  ds.call copy(%x, %a) writes [1] params [] on compute : !whole, !whole
   return
 }
 
@@ -24,12 +24,12 @@ func.func @compute_alone(%x: !whole {ds.input = "x"}) {
 // CHECK: ds.communicate all_gather {{.*}} number 0 on gather
 // CHECK-NEXT: ds.record [[E:[0-9]+]] on gather
 // CHECK: ds.wait [[E]] on compute
-// CHECK-NEXT: ds.call "copy"
+// CHECK-NEXT: ds.call copy
 func.func @reads_what_was_gathered(%w: !part {ds.state = @w}) {
-  %f = ds.alloc "communication" : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
-  %y = ds.alloc "activations" : !whole
-  ds.call "copy"(%f, %y) writes [1] params [] on compute : !whole, !whole
+  %y = ds.alloc activations : !whole
+  ds.call copy(%f, %y) writes [1] params [] on compute : !whole, !whole
   return
 }
 
@@ -38,32 +38,32 @@ func.func @reads_what_was_gathered(%w: !part {ds.state = @w}) {
 // CHECK: ds.communicate
 // CHECK-NEXT: ds.record [[E:[0-9]+]] on gather
 // CHECK-NEXT: ds.wait [[E]] on compute
-// CHECK-NEXT: ds.call "fill"
+// CHECK-NEXT: ds.call fill
 // CHECK-NOT: ds.wait
 // CHECK: return
 func.func @writes_what_is_being_gathered(%w: !part {ds.state = @w}) {
-  %f = ds.alloc "communication" : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
-  ds.call "fill"(%w) writes [0] params [0.0] on compute : !part
-  ds.call "fill"(%w) writes [0] params [1.0] on compute : !part
+  ds.call fill(%w) writes [0] params [0.0] on compute : !part
+  ds.call fill(%w) writes [0] params [1.0] on compute : !part
   return
 }
 
 // E2: a collective waits for what compute has done, though they share nothing: its memory may be somebody else's
 // until then. Two that are issued together share the event.
 // CHECK-LABEL: @waits_for_compute
-// CHECK: ds.call "fill"
+// CHECK: ds.call fill
 // CHECK: ds.record [[P:[0-9]+]] on compute
 // CHECK-NEXT: ds.wait [[P]] on gather
 // CHECK-NEXT: ds.communicate {{.*}} number 0
 // CHECK-NOT: ds.wait {{.*}} on gather
 // CHECK: ds.communicate {{.*}} number 1
 func.func @waits_for_compute(%w: !part {ds.state = @w}) {
-  %y = ds.alloc "activations" : !whole
-  ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
-  %f = ds.alloc "communication" : !whole
+  %y = ds.alloc activations : !whole
+  ds.call fill(%y) writes [0] params [0.0] on compute : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
-  %g = ds.alloc "communication" : !whole
+  %g = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%g) along dp on gather : (!part) -> !whole
   return
 }
@@ -75,9 +75,9 @@ func.func @waits_for_compute(%w: !part {ds.state = @w}) {
 // CHECK: ds.wait [[R]] on gather
 // CHECK: ds.communicate all_gather {{.*}} number 1 on gather
 func.func @gathers_what_was_reduced(%x: !whole {ds.input = "x"}) {
-  %s = ds.alloc "gradients" : !part
+  %s = ds.alloc gradients : !part
   ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
-  %f = ds.alloc "communication" : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%s) outs(%f) along dp on gather : (!part) -> !whole
   return
 }
@@ -89,12 +89,12 @@ func.func @gathers_what_was_reduced(%x: !whole {ds.input = "x"}) {
 // CHECK-NOT: ds.wait
 // CHECK: return
 func.func @uses_what_is_there(%w: !part {ds.state = @w}) {
-  %f = ds.alloc "communication" : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   ds.record 4 on gather
   ds.wait 4 on compute
-  %y = ds.alloc "activations" : !whole
-  ds.call "copy"(%f, %y) writes [1] params [] on compute : !whole, !whole
+  %y = ds.alloc activations : !whole
+  ds.call copy(%f, %y) writes [1] params [] on compute : !whole, !whole
   return
 }
 
@@ -104,12 +104,12 @@ func.func @uses_what_is_there(%w: !part {ds.state = @w}) {
 // CHECK: ds.communicate all_gather {{.*}} number 0
 // CHECK-NEXT: ds.record [[E:[0-9]+]] on gather
 // CHECK: ds.wait [[E]] on compute
-// CHECK-NEXT: ds.call "copy"
+// CHECK-NEXT: ds.call copy
 func.func @windows_of_all_ranks(%x: !whole {ds.input = "x"}, %p: !part {ds.state = @w}) {
   %own = ds.view %x offset 0 shifts [dp = 4] : !whole -> !part
   ds.communicate all_gather ins(%own) outs(%x) along dp on gather : (!part) -> !whole
   %second = ds.view %x offset 4 : !whole -> !part
-  ds.call "copy"(%second, %p) writes [1] params [] on compute : !part, !part
+  ds.call copy(%second, %p) writes [1] params [] on compute : !part, !part
   return
 }
 
@@ -118,12 +118,12 @@ func.func @windows_of_all_ranks(%x: !whole {ds.input = "x"}, %p: !part {ds.state
 // CHECK: ds.communicate all_reduce {{.*}} number 0
 // CHECK-NEXT: ds.record [[E:[0-9]+]] on reduce
 // CHECK: ds.wait [[E]] on compute
-// CHECK-NEXT: ds.call "copy"
+// CHECK-NEXT: ds.call copy
 func.func @window_of_another_rank(%x: !whole {ds.input = "x"}, %p: !part {ds.state = @w}) {
   %own = ds.view %x offset 0 shifts [dp = 4] : !whole -> !part
   ds.communicate all_reduce ins(%own) outs(%own) reduce sum along dp on reduce : (!part) -> !part
   %second = ds.view %x offset 4 : !whole -> !part
-  ds.call "copy"(%second, %p) writes [1] params [] on compute : !part, !part
+  ds.call copy(%second, %p) writes [1] params [] on compute : !part, !part
   return
 }
 
@@ -136,11 +136,11 @@ func.func @window_of_another_rank(%x: !whole {ds.input = "x"}, %p: !part {ds.sta
 // CHECK: ds.wait [[P]] on reduce
 // CHECK: return
 func.func @shares_the_event(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"}) {
-  %y = ds.alloc "activations" : !whole
-  ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
-  %f = ds.alloc "communication" : !whole
+  %y = ds.alloc activations : !whole
+  ds.call fill(%y) writes [0] params [0.0] on compute : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
-  %s = ds.alloc "gradients" : !part
+  %s = ds.alloc gradients : !part
   ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
   return
 }
@@ -156,13 +156,13 @@ func.func @shares_the_event(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x
 // CHECK-NEXT: ds.wait [[Q]] on gather
 // CHECK-NEXT: ds.communicate all_gather
 func.func @knows_what_compute_knows(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"}) {
-  %y = ds.alloc "activations" : !whole
-  ds.call "fill"(%y) writes [0] params [0.0] on compute : !whole
-  %s = ds.alloc "gradients" : !part
+  %y = ds.alloc activations : !whole
+  ds.call fill(%y) writes [0] params [0.0] on compute : !whole
+  %s = ds.alloc gradients : !part
   ds.communicate reduce_scatter ins(%x) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
   ds.record 7 on reduce
   ds.wait 7 on compute
-  %f = ds.alloc "communication" : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%w) outs(%f) along dp on gather : (!part) -> !whole
   return
 }

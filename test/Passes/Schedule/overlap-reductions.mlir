@@ -16,9 +16,9 @@ ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<26
 // CHECK-NOT: ds.wait
 // CHECK: return
 func.func @compute_alone(%x: !whole {ds.input = "x"}) {
-  %a = ds.alloc "activations" : !whole
-  ds.call "fill"(%a) writes [0] params [1.0] on compute : !whole
-  ds.call "fill"(%a) writes [0] params [2.0] on compute : !whole
+  %a = ds.alloc activations : !whole
+  ds.call fill(%a) writes [0] params [1.0] on compute : !whole
+  ds.call fill(%a) writes [0] params [2.0] on compute : !whole
   return
 }
 
@@ -26,22 +26,22 @@ func.func @compute_alone(%x: !whole {ds.input = "x"}) {
 // and so does what depends on the reader. Nothing is left to compute when it is done: the segment's end waits.
 // CHECK-LABEL: @beside_the_rest
 // CHECK: params [1.0
-// CHECK-NEXT: ds.alloc "gradients"
+// CHECK-NEXT: ds.alloc gradients
 // CHECK-NEXT: ds.communicate reduce_scatter
 // CHECK: params [2.0
 // CHECK: params [3.0
-// CHECK: ds.call "copy"
+// CHECK: ds.call copy
 // CHECK: params [4.0
 func.func @beside_the_rest(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"}) {
-  %g = ds.alloc "gradients" : !whole
-  ds.call "fill"(%g) writes [0] params [1.0] on compute : !whole
-  %y = ds.alloc "activations" : !whole
-  ds.call "fill"(%y) writes [0] params [2.0] on compute : !whole
-  %s = ds.alloc "gradients" : !part
+  %g = ds.alloc gradients : !whole
+  ds.call fill(%g) writes [0] params [1.0] on compute : !whole
+  %y = ds.alloc activations : !whole
+  ds.call fill(%y) writes [0] params [2.0] on compute : !whole
+  %s = ds.alloc gradients : !part
   ds.communicate reduce_scatter ins(%g) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
-  ds.call "copy"(%s, %w) writes [1] params [] on compute : !part, !part
-  ds.call "fill"(%w) writes [0] params [4.0] on compute : !part
-  ds.call "fill"(%x) writes [0] params [3.0] on compute : !whole
+  ds.call copy(%s, %w) writes [1] params [] on compute : !part, !part
+  ds.call fill(%w) writes [0] params [4.0] on compute : !part
+  ds.call fill(%x) writes [0] params [3.0] on compute : !whole
   return
 }
 
@@ -52,23 +52,23 @@ func.func @beside_the_rest(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"
 // CHECK-NEXT: ds.record [[E:[0-9]+]] on reduce
 // CHECK: params [2.0
 // CHECK: ds.wait [[E]] on compute
-// CHECK-NEXT: ds.call "fill"{{.*}} params [3.0
-// CHECK: ds.call "copy"
+// CHECK-NEXT: ds.call fill{{.*}} params [3.0
+// CHECK: ds.call copy
 //
 // 256 MiB of input, 1 of the state and 1 of the result fit into 259, but the gradient's 2 beside them do not: compute
 // waits at once.
 // TIGHT-LABEL: @done_before_the_end
 // TIGHT: ds.record [[E:[0-9]+]] on reduce
 // TIGHT: ds.wait [[E]] on compute
-// TIGHT-NEXT: ds.call "fill"{{.*}} params [2.0
+// TIGHT-NEXT: ds.call fill{{.*}} params [2.0
 func.func @done_before_the_end(%w: !part {ds.state = @w}, %x: !long {ds.input = "x"}) {
-  %g = ds.alloc "gradients" : !whole
-  ds.call "fill"(%g) writes [0] params [1.0] on compute : !whole
-  %s = ds.alloc "gradients" : !part
+  %g = ds.alloc gradients : !whole
+  ds.call fill(%g) writes [0] params [1.0] on compute : !whole
+  %s = ds.alloc gradients : !part
   ds.communicate reduce_scatter ins(%g) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
-  ds.call "fill"(%x) writes [0] params [2.0] on compute : !long
-  ds.call "fill"(%x) writes [0] params [3.0] on compute : !long
-  ds.call "copy"(%s, %w) writes [1] params [] on compute : !part, !part
+  ds.call fill(%x) writes [0] params [2.0] on compute : !long
+  ds.call fill(%x) writes [0] params [3.0] on compute : !long
+  ds.call copy(%s, %w) writes [1] params [] on compute : !part, !part
   return
 }
 
@@ -78,9 +78,9 @@ func.func @done_before_the_end(%w: !part {ds.state = @w}, %x: !long {ds.input = 
 // CHECK: params [2.0
 // CHECK: ds.communicate
 func.func @not_before_its_operand(%w: !part {ds.state = @w}) {
-  %g = ds.alloc "gradients" : !whole
-  ds.call "fill"(%g) writes [0] params [1.0] on compute : !whole
-  ds.call "fill"(%g) writes [0] params [2.0] on compute : !whole
+  %g = ds.alloc gradients : !whole
+  ds.call fill(%g) writes [0] params [1.0] on compute : !whole
+  ds.call fill(%g) writes [0] params [2.0] on compute : !whole
   ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum along dp on reduce : (!whole) -> !part
   return
 }
@@ -92,10 +92,10 @@ func.func @not_before_its_operand(%w: !part {ds.state = @w}) {
 // CHECK: ds.communicate reduce_scatter {{.*}} reduce sum
 // CHECK: ds.communicate reduce_scatter {{.*}} reduce max
 func.func @in_their_order(%w: !part {ds.state = @w}, %v: !part {ds.input = "v"}) {
-  %h = ds.alloc "gradients" : !whole
-  ds.call "fill"(%h) writes [0] params [1.0] on compute : !whole
-  %g = ds.alloc "gradients" : !whole
-  ds.call "fill"(%g) writes [0] params [2.0] on compute : !whole
+  %h = ds.alloc gradients : !whole
+  ds.call fill(%h) writes [0] params [1.0] on compute : !whole
+  %g = ds.alloc gradients : !whole
+  ds.call fill(%g) writes [0] params [2.0] on compute : !whole
   ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum along dp on reduce : (!whole) -> !part
   ds.communicate reduce_scatter ins(%h) outs(%v) reduce max along dp on reduce : (!whole) -> !part
   return
@@ -108,7 +108,7 @@ func.func @in_their_order(%w: !part {ds.state = @w}, %v: !part {ds.input = "v"})
 // CHECK: return
 func.func @number(%n: !ds.buffer<tensor<f32>, [], device> {ds.input = "n"}, %x: !long {ds.input = "x"}) {
   ds.communicate all_reduce ins(%n) outs(%n) reduce sum along dp on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
-  ds.call "fill"(%x) writes [0] params [2.0] on compute : !long
-  ds.call "fill"(%x) writes [0] params [3.0] on compute : !long
+  ds.call fill(%x) writes [0] params [2.0] on compute : !long
+  ds.call fill(%x) writes [0] params [3.0] on compute : !long
   return
 }

@@ -28,12 +28,12 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // FULL: ds.transfer
   // FULL: ds.launch @kernel_1
   func.func @ahead(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %y = ds.alloc "activations" : !device
+    %y = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
-    %z = ds.alloc "activations" : !device
+    %z = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%y) extent 262144 on compute : (!device) -> !device
-    %l = ds.alloc "activations" : !device
+    %l = ds.alloc activations : !device
     ds.transfer %w to %l on to_device : !host, !device
     ds.launch @kernel_1 ins(%y, %l) outs(%x) extent 262144 on compute : (!device, !device) -> !device
     return
@@ -48,14 +48,14 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.launch @kernel_0
   // CHECK: ds.launch @kernel_1 ins(%[[L]], %[[K]])
   func.func @behind(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %y = ds.alloc "activations" : !device
+    %y = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
     ds.transfer %y to %w on to_host : !device, !host
-    %z = ds.alloc "activations" : !device
+    %z = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
-    %l = ds.alloc "activations" : !device
+    %l = ds.alloc activations : !device
     ds.transfer %w to %l on to_device : !host, !device
-    %k = ds.alloc "activations" : !device
+    %k = ds.alloc activations : !device
     ds.transfer %w to %k on to_device : !host, !device
     ds.launch @kernel_1 ins(%l, %k) outs(%x) extent 262144 on compute : (!device, !device) -> !device
     return
@@ -69,13 +69,13 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.launch @kernel_0
   // CHECK: ds.launch @kernel_1
   func.func @beside(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %y = ds.alloc "activations" : !device
+    %y = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
-    %h = ds.alloc "activations" : !host
+    %h = ds.alloc activations : !host
     ds.transfer %y to %h on to_host : !device, !host
-    %z = ds.alloc "activations" : !device
+    %z = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
-    %l = ds.alloc "activations" : !device
+    %l = ds.alloc activations : !device
     ds.transfer %w to %l on to_device : !host, !device
     ds.launch @kernel_1 ins(%z, %l) outs(%x) extent 262144 on compute : (!device, !device) -> !device
     return
@@ -91,14 +91,14 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // ROOM: ds.launch @kernel_0
   // ROOM: ds.launch @kernel_1
   func.func @again(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %l = ds.alloc "activations" : !device
+    %l = ds.alloc activations : !device
     ds.transfer %w to %l on to_device : !host, !device
-    %y = ds.alloc "activations" : !device
+    %y = ds.alloc activations : !device
     ds.launch @kernel_1 ins(%x, %l) outs(%y) extent 262144 on compute : (!device, !device) -> !device
-    %z = ds.alloc "activations" : !device
+    %z = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%y) outs(%z) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%y) extent 262144 on compute : (!device) -> !device
-    %k = ds.alloc "activations" : !device
+    %k = ds.alloc activations : !device
     ds.transfer %w to %k on to_device : !host, !device
     ds.launch @kernel_1 ins(%y, %k) outs(%x) extent 262144 on compute : (!device, !device) -> !device
     return

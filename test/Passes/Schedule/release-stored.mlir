@@ -25,12 +25,12 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // FULL-NEXT: ds.wait 0 on compute
   // FULL-NEXT: ds.launch @kernel_0
   func.func @stored(%x: !device {ds.state = @x}, %w: !host {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %v = ds.alloc "activations" : !device
+    %v = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%x) outs(%v) extent 262144 on compute : (!device) -> !device
-    %y = ds.alloc "activations" : !device
+    %y = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%x) outs(%y) extent 262144 on compute : (!device) -> !device
     ds.transfer %y to %w on to_host : !device, !host
-    %z = ds.alloc "activations" : !device
+    %z = ds.alloc activations : !device
     ds.launch @kernel_0 ins(%v) outs(%z) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%z) outs(%v) extent 262144 on compute : (!device) -> !device
     ds.launch @kernel_0 ins(%v) outs(%z) extent 262144 on compute : (!device) -> !device

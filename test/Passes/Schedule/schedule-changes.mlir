@@ -23,16 +23,16 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK-COUNT-3: ds.communicate all_gather
   // CHECK: return
   func.func @first(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
-    %fb = ds.alloc "communication" : !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
-    %fc = ds.alloc "communication" : !whole
+    ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    %fc = ds.alloc communication : !whole
     ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
-    %fd = ds.alloc "communication" : !whole
+    ds.call copy(%fc, %x) writes [1] params [] on compute : !whole, !whole
+    %fd = ds.alloc communication : !whole
     ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
-    ds.call "fill"(%c) writes [0] params [0.0] on compute : !part
+    ds.call copy(%fd, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call fill(%c) writes [0] params [0.0] on compute : !part
     return
   }
 
@@ -42,57 +42,57 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK-NOT: ds.communicate
   // CHECK: return
   func.func @middle(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
-    %fb = ds.alloc "communication" : !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
-    %fc = ds.alloc "communication" : !whole
+    ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    %fc = ds.alloc communication : !whole
     ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
-    %fd = ds.alloc "communication" : !whole
+    ds.call copy(%fc, %x) writes [1] params [] on compute : !whole, !whole
+    %fd = ds.alloc communication : !whole
     ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
-    ds.call "fill"(%b) writes [0] params [0.0] on compute : !part
+    ds.call copy(%fd, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call fill(%b) writes [0] params [0.0] on compute : !part
     return
   }
 
   // CHECK-LABEL: func.func @last(
-  // CHECK: ds.call "fill"
-  // CHECK: ds.alloc "communication"
+  // CHECK: ds.call fill
+  // CHECK: ds.alloc communication
   // CHECK: ds.communicate all_gather
   func.func @last(%d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    ds.call "fill"(%d) writes [0] params [0.0] on compute : !part
-    %fd = ds.alloc "communication" : !whole
+    ds.call fill(%d) writes [0] params [0.0] on compute : !part
+    %fd = ds.alloc communication : !whole
     ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fd, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%fd, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 
   // CHECK-LABEL: func.func @evaluate(
   // CHECK-NOT: @d.gathered
-  // CHECK: ds.alloc "communication"
+  // CHECK: ds.alloc communication
   // CHECK: ds.communicate all_gather
   func.func @evaluate(%b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
-    %fb = ds.alloc "communication" : !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 
   // A gather into a state that is no gathered parameter, or into memory that is not for communication, happens where it
   // stands.
   // CHECK-LABEL: func.func @other_places
-  // CHECK: ds.call "fill"
+  // CHECK: ds.call fill
   // CHECK: ds.communicate all_gather ins(%arg0)
-  // CHECK: ds.call "fill"
+  // CHECK: ds.call fill
   // CHECK: ds.communicate all_gather ins(%arg1)
-  // CHECK: ds.call "copy"
+  // CHECK: ds.call copy
   func.func @other_places(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %w: !whole {ds.state = @w}, %x: !whole {ds.input = "x"}) {
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
     ds.communicate all_gather ins(%b) outs(%w) along dp on gather : (!part) -> !whole
-    ds.call "fill"(%x) writes [0] params [1.0] on compute : !whole
-    %y = ds.alloc "activations" : !whole
+    ds.call fill(%x) writes [0] params [1.0] on compute : !whole
+    %y = ds.alloc activations : !whole
     ds.communicate all_gather ins(%c) outs(%y) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%y, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%y, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 
@@ -106,19 +106,19 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: ds.communicate all_gather ins(%arg1)
   // CHECK: return
   func.func @changed_behind(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %x: !whole {ds.input = "x"}, %h: !home {ds.state = @h}) {
-    %fb = ds.alloc "communication" : !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
     ds.transfer %h to %b on to_device : !home, !part
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    %fc = ds.alloc "communication" : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    %fc = ds.alloc communication : !whole
     ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
     ds.transfer %h to %c on to_device : !home, !part
-    ds.call "fill"(%x) writes [0] params [1.0] on compute : !whole
-    ds.call "copy"(%fb, %x) writes [1] params [] on compute : !whole, !whole
-    ds.call "copy"(%fc, %x) writes [1] params [] on compute : !whole, !whole
-    %gc = ds.alloc "communication" : !whole
+    ds.call fill(%x) writes [0] params [1.0] on compute : !whole
+    ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%fc, %x) writes [1] params [] on compute : !whole, !whole
+    %gc = ds.alloc communication : !whole
     ds.communicate all_gather ins(%c) outs(%gc) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%gc, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%gc, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 
@@ -126,54 +126,54 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK-LABEL: func.func @changed_before_use(
   // CHECK-SAME: exposed_seconds = {{0.00[1-9]|[0-9.]+E-0[1-4]}}
   // CHECK: ds.communicate all_gather ins(%arg0)
-  // CHECK: ds.call "fill"(%arg0)
-  // CHECK-COUNT-40: ds.call "fill"(%arg1)
-  // CHECK: ds.call "copy"
+  // CHECK: ds.call fill(%arg0)
+  // CHECK-COUNT-40: ds.call fill(%arg1)
+  // CHECK: ds.call copy
   func.func @changed_before_use(%e: !part {ds.state = @e}, %x: !whole {ds.input = "x"}) {
-    %fe = ds.alloc "communication" : !whole
+    %fe = ds.alloc communication : !whole
     ds.communicate all_gather ins(%e) outs(%fe) along dp on gather : (!part) -> !whole
-    ds.call "fill"(%e) writes [0] params [0.0] on compute : !part
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "fill"(%x) writes [0] params [0.0] on compute : !whole
-    ds.call "copy"(%fe, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call fill(%e) writes [0] params [0.0] on compute : !part
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call fill(%x) writes [0] params [0.0] on compute : !whole
+    ds.call copy(%fe, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 }

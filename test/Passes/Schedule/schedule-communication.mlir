@@ -27,7 +27,7 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // CHECK-SAME: ds.gathers = {exposed_seconds = {{.*}}, gathered_again = [], kept = ["a", "b"], kept_bytes = 4194304 : i64, {{.*}} notes = ["2 gathered values stay for backward (4.0 MiB): a, b; there is room, and each saves a gather"]
 // CHECK: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
 // CHECK: ds.communicate all_gather ins(%[[B:arg[0-9]+]])
-// CHECK: ds.call "copy"
+// CHECK: ds.call copy
 // CHECK-NOT: ds.communicate
 // CHECK: return
 //
@@ -41,9 +41,9 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // E3: no gather ahead of need.
 // LATE-LABEL: func.func @two_layers
 // LATE: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
-// LATE-NEXT: %{{.*}} = ds.alloc "activations"
-// LATE-NEXT: ds.call "copy"
-// LATE-NEXT: ds.alloc "communication"
+// LATE-NEXT: %{{.*}} = ds.alloc activations
+// LATE-NEXT: ds.call copy
+// LATE-NEXT: ds.alloc communication
 // LATE-NEXT: ds.communicate all_gather
 //
 // E3: states 2 x 1 MiB, input 2 MiB, activations 2 MiB and from the second command on 4 MiB. Of 11 MiB @a, @b ahead of
@@ -53,13 +53,13 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // TIGHT-SAME: 1 value is gathered again for backward: a; memory: keeping one takes 12.0 MiB, the limit is 11.0 MiB
 // TIGHT: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
 // TIGHT: ds.communicate all_gather ins(%[[B:arg[0-9]+]])
-// TIGHT: ds.call "copy"
+// TIGHT: ds.call copy
 // TIGHT-NOT: ds.communicate
-// TIGHT: ds.call "copy"
+// TIGHT: ds.call copy
 // TIGHT-NOT: ds.communicate
-// TIGHT: ds.call "copy"
+// TIGHT: ds.call copy
 // TIGHT: ds.communicate all_gather ins(%[[A]])
-// TIGHT: ds.call "copy"
+// TIGHT: ds.call copy
 // TIGHT-NOT: ds.communicate
 // TIGHT: return
 //
@@ -68,57 +68,57 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // TIGHTER-SAME: gathered_again = ["a"], kept = ["b"]
 // TIGHTER: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
 // TIGHTER-NOT: ds.communicate
-// TIGHTER: ds.call "copy"
+// TIGHTER: ds.call copy
 // TIGHTER: ds.communicate all_gather ins(%[[B:arg[0-9]+]])
-// TIGHTER: ds.call "copy"
+// TIGHTER: ds.call copy
 //
 // E3: 524288 elements at a time, so @a cannot stay over @b's use.
 // FEW-LABEL: func.func @two_layers
 // FEW-SAME: gathered_again = ["a"], kept = ["b"]
 // FEW-SAME: stage3_max_live_parameters: keeping one takes 1048576 elements, the limit is 600000
 func.func @two_layers(%a: !part {ds.state = @a}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) {
-  %fa = ds.alloc "communication" : !whole
+  %fa = ds.alloc communication : !whole
   ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
-  %y = ds.alloc "activations" : !whole
-  ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
-  %fb = ds.alloc "communication" : !whole
+  %y = ds.alloc activations : !whole
+  ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
+  %fb = ds.alloc communication : !whole
   ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-  %z = ds.alloc "activations" : !whole
-  ds.call "copy"(%fb, %z) writes [1] params [] on compute : !whole, !whole
-  %gb = ds.alloc "communication" : !whole
+  %z = ds.alloc activations : !whole
+  ds.call copy(%fb, %z) writes [1] params [] on compute : !whole, !whole
+  %gb = ds.alloc communication : !whole
   ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
-  ds.call "copy"(%gb, %y) writes [1] params [] on compute : !whole, !whole
-  %ga = ds.alloc "communication" : !whole
+  ds.call copy(%gb, %y) writes [1] params [] on compute : !whole, !whole
+  %ga = ds.alloc communication : !whole
   ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
-  ds.call "copy"(%ga, %z) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%ga, %z) writes [1] params [] on compute : !whole, !whole
   return
 }
 
 // What changes in between is gathered again, behind the change.
 // CHECK-LABEL: func.func @shard_changes
 // CHECK: ds.communicate
-// CHECK: ds.call "copy"
-// CHECK: ds.call "fill"
+// CHECK: ds.call copy
+// CHECK: ds.call fill
 // CHECK: ds.communicate
-// CHECK: ds.call "copy"
+// CHECK: ds.call copy
 func.func @shard_changes(%a: !part {ds.state = @a}, %x: !whole {ds.input = "x"}) {
-  %f = ds.alloc "communication" : !whole
+  %f = ds.alloc communication : !whole
   ds.communicate all_gather ins(%a) outs(%f) along dp on gather : (!part) -> !whole
-  ds.call "copy"(%f, %x) writes [1] params [] on compute : !whole, !whole
-  ds.call "fill"(%a) writes [0] params [0.0] on compute : !part
-  %g = ds.alloc "communication" : !whole
+  ds.call copy(%f, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call fill(%a) writes [0] params [0.0] on compute : !part
+  %g = ds.alloc communication : !whole
   ds.communicate all_gather ins(%a) outs(%g) along dp on gather : (!part) -> !whole
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
 
 // A gather into a state happens where it stands.
 // CHECK-LABEL: func.func @in_place
-// CHECK: ds.call "fill"
+// CHECK: ds.call fill
 // CHECK: ds.communicate
 func.func @in_place(%x: !whole {ds.input = "x"}) {
   %own = ds.view %x offset 0 shifts [dp = 262144] : !whole -> !part
-  ds.call "fill"(%own) writes [0] params [0.0] on compute : !part
+  ds.call fill(%own) writes [0] params [0.0] on compute : !part
   ds.communicate all_gather ins(%own) outs(%x) along dp on gather : (!part) -> !whole
   return
 }

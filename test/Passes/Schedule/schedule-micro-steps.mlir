@@ -37,30 +37,30 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // AGAIN-SAME: gathered_again = ["a.parameter"], kept = ["b"], {{.*}} kept_for_step = []
   // AGAIN-SAME: notes = ["1 gathered value stays for backward (2.0 MiB): b; there is room, and each saves a gather", "1 value is gathered again for backward: a.parameter; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0"]
   func.func @first(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
-    %fa = ds.alloc "communication" : !whole
+    %fa = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
-    %y = ds.alloc "activations" : !whole
-    ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
-    %fb = ds.alloc "communication" : !whole
+    %y = ds.alloc activations : !whole
+    ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-    %z = ds.alloc "activations" : !whole
-    ds.call "copy"(%fb, %z) writes [1] params [] on compute : !whole, !whole
-    %gb = ds.alloc "communication" : !whole
+    %z = ds.alloc activations : !whole
+    ds.call copy(%fb, %z) writes [1] params [] on compute : !whole, !whole
+    %gb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%gb, %y) writes [1] params [] on compute : !whole, !whole
-    %ga = ds.alloc "communication" : !whole
+    ds.call copy(%gb, %y) writes [1] params [] on compute : !whole, !whole
+    %ga = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%ga, %z) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%ga, %z) writes [1] params [] on compute : !whole, !whole
     return
   }
 
   // CHECK-LABEL: func.func @middle
   // CHECK-SAME: %[[A:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @a.gathered}, %[[B:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @b.gathered})
   // CHECK-NOT: ds.communicate
-  // CHECK: ds.call "copy"(%[[A]], %
-  // CHECK: ds.call "copy"(%[[B]], %
-  // CHECK: ds.call "copy"(%[[B]], %
-  // CHECK: ds.call "copy"(%[[A]], %
+  // CHECK: ds.call copy(%[[A]], %
+  // CHECK: ds.call copy(%[[B]], %
+  // CHECK: ds.call copy(%[[B]], %
+  // CHECK: ds.call copy(%[[A]], %
   //
   // TIGHT-LABEL: func.func @middle
   // TIGHT-SAME: gathered anew in each micro-step: {{.*}}; memory: keeping one takes 12.0 MiB, the limit is 11.0 MiB
@@ -71,47 +71,47 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // AGAIN-LABEL: func.func @middle
   // AGAIN-SAME: gathered anew in each micro-step: {{.*}}; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0
   func.func @middle(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
-    %fa = ds.alloc "communication" : !whole
+    %fa = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
-    %y = ds.alloc "activations" : !whole
-    ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
-    %fb = ds.alloc "communication" : !whole
+    %y = ds.alloc activations : !whole
+    ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-    %z = ds.alloc "activations" : !whole
-    ds.call "copy"(%fb, %z) writes [1] params [] on compute : !whole, !whole
-    %gb = ds.alloc "communication" : !whole
+    %z = ds.alloc activations : !whole
+    ds.call copy(%fb, %z) writes [1] params [] on compute : !whole, !whole
+    %gb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%gb, %y) writes [1] params [] on compute : !whole, !whole
-    %ga = ds.alloc "communication" : !whole
+    ds.call copy(%gb, %y) writes [1] params [] on compute : !whole, !whole
+    %ga = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%ga, %z) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%ga, %z) writes [1] params [] on compute : !whole, !whole
     return
   }
 
   // CHECK-LABEL: func.func @last
   // CHECK-NOT: ds.communicate
-  // CHECK: ds.call "fill"
+  // CHECK: ds.call fill
   // CHECK: return
   func.func @last(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %fa = ds.alloc "communication" : !whole
+    %fa = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
-    %y = ds.alloc "activations" : !whole
-    ds.call "copy"(%fa, %y) writes [1] params [] on compute : !whole, !whole
-    %fb = ds.alloc "communication" : !whole
+    %y = ds.alloc activations : !whole
+    ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
+    %fb = ds.alloc communication : !whole
     ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fb, %y) writes [1] params [] on compute : !whole, !whole
-    ds.call "fill"(%a) writes [0] params [0.0] on compute : !part
+    ds.call copy(%fb, %y) writes [1] params [] on compute : !whole, !whole
+    ds.call fill(%a) writes [0] params [0.0] on compute : !part
     return
   }
 
   // CHECK-LABEL: func.func @evaluate
   // CHECK-SAME: %[[A:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @a.gathered})
   // CHECK: ds.communicate all_gather {{.*}} outs(%[[A]])
-  // CHECK: ds.call "copy"(%[[A]], %
+  // CHECK: ds.call copy(%[[A]], %
   func.func @evaluate(%a: !part {ds.state = @a.parameter}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
-    %fa = ds.alloc "communication" : !whole
+    %fa = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
-    ds.call "copy"(%fa, %x) writes [1] params [] on compute : !whole, !whole
+    ds.call copy(%fa, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
 }

@@ -14,11 +14,11 @@
 // CHECK-SAME: ds.gathers = {{.*}}gathered_again = [], kept = ["b1.parameter"]
 // CHECK: ds.communicate all_gather {{.*}} number 0 on gather
 // CHECK: ds.communicate all_gather {{.*}} number 1 on gather
-// CHECK: ds.call "matmul"
+// CHECK: ds.call matmul
 // CHECK-NOT: all_gather
-// CHECK: ds.call "matmul"{{.*}} params [1, 0, 0, 0]
+// CHECK: ds.call matmul{{.*}} params [1, 0, 0, 0]
 // CHECK: ds.communicate reduce_scatter {{.*}} workspace
-// CHECK: ds.call "matmul"{{.*}} params [1, 0, 0, 0]
+// CHECK: ds.call matmul{{.*}} params [1, 0, 0, 0]
 // CHECK: ds.communicate reduce_scatter {{.*}} workspace
 // CHECK: ds.wait {{.*}} on compute
 // CHECK: ds.launch {{.*}} outs(%arg2)

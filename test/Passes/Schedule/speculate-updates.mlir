@@ -20,11 +20,11 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: %[[ONE:.*]] = ds.alloc
   // CHECK: ds.launch @guess ins() outs(%[[ONE]]) on host
   // CHECK: ds.transfer %[[G]] to %[[GH:.*]] on to_host
-  // CHECK: %[[UNDO:.*]] = ds.alloc "optimizer" : !ds.buffer<tensor<1000xf32>, [1], host>
-  // CHECK: ds.call "copy"(%[[M]], %[[UNDO]]) writes [1] params [] on host {ds.early
+  // CHECK: %[[UNDO:.*]] = ds.alloc optimizer : !ds.buffer<tensor<1000xf32>, [1], host>
+  // CHECK: ds.call copy(%[[M]], %[[UNDO]]) writes [1] params [] on host {ds.early
   // CHECK: ds.launch @update ins(%[[M]], %[[GH]], %[[ONE]]) outs(%[[M]], %[[SENT:.*]]) extent 1000 on host {ds.early
   // CHECK: ds.transfer %[[H]] to %[[HH:.*]] on to_host
-  // CHECK: ds.call "copy"(%[[V]], %[[UNDO2:.*]]) writes [1]
+  // CHECK: ds.call copy(%[[V]], %[[UNDO2:.*]]) writes [1]
   // CHECK: ds.launch @update ins(%[[V]], %[[HH]], %[[ONE]])
   // CHECK: ds.launch @judge ins(%[[GH]], %[[HH]], %[[ONE]]) outs(%[[TRUTH:.*]], %[[WRONG:.*]]) on host
   // CHECK-NOT: ds.presumed
@@ -39,20 +39,20 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // WHOLE-LABEL: func.func @late
   func.func @two(%g: !device {ds.input = "g"}, %h: !device {ds.input = "h"}, %m: !host {ds.state = @m}, %v: !host {ds.state = @v}, %p: !device {ds.state = @p}, %q: !device {ds.state = @q})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %gh = ds.alloc "gradients" : !host
+    %gh = ds.alloc gradients : !host
     ds.transfer %g to %gh on to_host : !device, !host
-    %hh = ds.alloc "gradients" : !host
+    %hh = ds.alloc gradients : !host
     ds.transfer %h to %hh on to_host : !device, !host
-    %one = ds.alloc "workspace" : !scalar
+    %one = ds.alloc workspace : !scalar
     ds.launch @guess ins() outs(%one) on host : () -> !scalar
-    %c = ds.alloc "workspace" : !scalar
-    %w = ds.alloc "workspace" : !truth
+    %c = ds.alloc workspace : !scalar
+    %w = ds.alloc workspace : !truth
     ds.launch @judge ins(%gh, %hh, %one) outs(%c, %w) on host : (!host, !host, !scalar) -> (!scalar, !truth)
     ds.presumed %c as %one unless %w : !scalar, !truth
-    %a = ds.alloc "workspace" : !host
+    %a = ds.alloc workspace : !host
     ds.launch @update ins(%m, %gh, %c) outs(%m, %a) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
     ds.transfer %a to %p on to_device : !host, !device
-    %b = ds.alloc "workspace" : !host
+    %b = ds.alloc workspace : !host
     ds.launch @update ins(%v, %hh, %c) outs(%v, %b) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
     ds.transfer %b to %q on to_device : !host, !device
     return
@@ -68,18 +68,18 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: return
   func.func @late(%g: !device {ds.input = "g"}, %h: !device {ds.input = "h"}, %m: !host {ds.state = @m}, %p: !device {ds.state = @p})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %gh = ds.alloc "gradients" : !host
+    %gh = ds.alloc gradients : !host
     ds.transfer %g to %gh on to_host : !device, !host
-    %start = ds.alloc "workspace" : !scalar
+    %start = ds.alloc workspace : !scalar
     ds.launch @guess ins() outs(%start) on host : () -> !scalar
-    %one = ds.alloc "workspace" : !scalar
-    %x = ds.alloc "workspace" : !truth
-    %c = ds.alloc "workspace" : !scalar
-    %w = ds.alloc "workspace" : !truth
+    %one = ds.alloc workspace : !scalar
+    %x = ds.alloc workspace : !truth
+    %c = ds.alloc workspace : !scalar
+    %w = ds.alloc workspace : !truth
     ds.launch @judge ins(%gh, %gh, %start) outs(%c, %w) on host : (!host, !host, !scalar) -> (!scalar, !truth)
     ds.launch @judge ins(%gh, %gh, %c) outs(%one, %x) on host : (!host, !host, !scalar) -> (!scalar, !truth)
     ds.presumed %c as %one unless %w : !scalar, !truth
-    %a = ds.alloc "workspace" : !host
+    %a = ds.alloc workspace : !host
     ds.launch @update ins(%m, %gh, %c) outs(%m, %a) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
     ds.transfer %a to %p on to_device : !host, !device
     return
@@ -91,23 +91,23 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.transfer %{{.*}} to %[[GH:.*]] on to_host
   // CHECK: ds.transfer %[[M:.*]] to %{{.*}} on to_device
   // CHECK-NEXT: ds.alloc
-  // CHECK-NEXT: ds.call "copy"(%[[M]], %{{.*}})
+  // CHECK-NEXT: ds.call copy(%[[M]], %{{.*}})
   // CHECK-NEXT: ds.alloc
   // CHECK-NEXT: ds.launch @update
   // CHECK: ds.launch @judge
   // CHECK: ds.launch @update {{.*}} when
   func.func @read_until(%g: !device {ds.input = "g"}, %m: !host {ds.state = @m}, %p: !device {ds.state = @p}, %q: !device {ds.state = @q})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %gh = ds.alloc "gradients" : !host
+    %gh = ds.alloc gradients : !host
     ds.transfer %g to %gh on to_host : !device, !host
     ds.transfer %m to %q on to_device : !host, !device
-    %one = ds.alloc "workspace" : !scalar
+    %one = ds.alloc workspace : !scalar
     ds.launch @guess ins() outs(%one) on host : () -> !scalar
-    %c = ds.alloc "workspace" : !scalar
-    %w = ds.alloc "workspace" : !truth
+    %c = ds.alloc workspace : !scalar
+    %w = ds.alloc workspace : !truth
     ds.launch @judge ins(%gh, %gh, %one) outs(%c, %w) on host : (!host, !host, !scalar) -> (!scalar, !truth)
     ds.presumed %c as %one unless %w : !scalar, !truth
-    %a = ds.alloc "workspace" : !host
+    %a = ds.alloc workspace : !host
     ds.launch @update ins(%m, %gh, %c) outs(%m, %a) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
     ds.transfer %a to %p on to_device : !host, !device
     return
@@ -124,33 +124,33 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.launch @update ins({{.*}}) outs(%{{.*}}, %{{.*}}) extent 1000 on host :
   func.func @parts(%g: !device {ds.input = "g"}, %s: !wide {ds.state = @both})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %gh = ds.alloc "gradients" : !host
+    %gh = ds.alloc gradients : !host
     ds.transfer %g to %gh on to_host : !device, !host
-    %one = ds.alloc "workspace" : !scalar
+    %one = ds.alloc workspace : !scalar
     ds.launch @guess ins() outs(%one) on host : () -> !scalar
-    %c = ds.alloc "workspace" : !scalar
-    %w = ds.alloc "workspace" : !truth
+    %c = ds.alloc workspace : !scalar
+    %w = ds.alloc workspace : !truth
     ds.launch @judge ins(%gh, %gh, %one) outs(%c, %w) on host : (!host, !host, !scalar) -> (!scalar, !truth)
     ds.presumed %c as %one unless %w : !scalar, !truth
     %first = ds.view %s offset 0 : !wide -> !host
     %shifted = ds.view %s offset 500 : !wide -> !host
-    %a = ds.alloc "workspace" : !host
+    %a = ds.alloc workspace : !host
     ds.launch @update ins(%first, %gh, %c) outs(%shifted, %a) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
     return
   }
   func.func @twice(%g: !device {ds.input = "g"}, %m: !host {ds.state = @m})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %gh = ds.alloc "gradients" : !host
+    %gh = ds.alloc gradients : !host
     ds.transfer %g to %gh on to_host : !device, !host
-    %one = ds.alloc "workspace" : !scalar
+    %one = ds.alloc workspace : !scalar
     ds.launch @guess ins() outs(%one) on host : () -> !scalar
-    %c = ds.alloc "workspace" : !scalar
-    %w = ds.alloc "workspace" : !truth
+    %c = ds.alloc workspace : !scalar
+    %w = ds.alloc workspace : !truth
     ds.launch @judge ins(%gh, %gh, %one) outs(%c, %w) on host : (!host, !host, !scalar) -> (!scalar, !truth)
     ds.presumed %c as %one unless %w : !scalar, !truth
-    %a = ds.alloc "workspace" : !host
+    %a = ds.alloc workspace : !host
     ds.launch @update ins(%m, %gh, %c) outs(%m, %a) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
-    %b = ds.alloc "workspace" : !host
+    %b = ds.alloc workspace : !host
     ds.launch @update ins(%m, %a, %c) outs(%m, %b) extent 1000 on host : (!host, !host, !scalar) -> (!host, !host)
     return
   }

@@ -14,7 +14,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // copy that read there last, the first, and for no other.
   // CHECK-LABEL: func.func @passes
   // CHECK-SAME: %[[M:[a-z0-9]+]]: {{.*}}@m}, %[[N:[a-z0-9]+]]: {{.*}}@n}, %[[P:[a-z0-9]+]]: {{.*}}@p}, %[[Q:[a-z0-9]+]]:
-  // CHECK: %[[RING:.*]] = ds.alloc "workspace" : !ds.buffer<tensor<2500xf32>, [1], host>
+  // CHECK: %[[RING:.*]] = ds.alloc workspace : !ds.buffer<tensor<2500xf32>, [1], host>
   // CHECK: %[[A:.*]] = ds.view %[[RING]] offset 0
   // CHECK: ds.launch @kernel_0 ins(%{{.*}}) outs(%{{.*}}, %[[A]]) extent 1024 on host
   // CHECK: ds.transfer %[[A]] to %{{.*}} on to_device
@@ -32,20 +32,20 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
 
   // 4096 bytes are as many elements.
   // BYTES-LABEL: func.func @passes
-  // BYTES: ds.alloc "workspace" : !ds.buffer<tensor<2500xf32>, [1], host>
+  // BYTES: ds.alloc workspace : !ds.buffer<tensor<2500xf32>, [1], host>
   // BYTES-COUNT-2: extent 1024 on host
   // BYTES: extent 452 on host
 
   // A ring of 3 * 2500 elements has room for both: nothing would take their place again, and they keep their own.
   // WHOLE-LABEL: func.func @passes
-  // WHOLE-COUNT-2: ds.alloc "activations" : !ds.buffer<tensor<2500xf32>, [1], host>
+  // WHOLE-COUNT-2: ds.alloc activations : !ds.buffer<tensor<2500xf32>, [1], host>
   // WHOLE-NOT: ds.view
   func.func @passes(%m: !host {ds.state = @m}, %n: !host {ds.state = @n}, %p: !device {ds.state = @p}, %q: !device {ds.state = @q})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %a = ds.alloc "activations" : !host
+    %a = ds.alloc activations : !host
     ds.launch @kernel_0 ins(%m) outs(%m, %a) extent 2500 on host : (!host) -> (!host, !host)
     ds.transfer %a to %p on to_device : !host, !device
-    %b = ds.alloc "activations" : !host
+    %b = ds.alloc activations : !host
     ds.launch @kernel_0 ins(%n) outs(%n, %b) extent 2500 on host : (!host) -> (!host, !host)
     ds.transfer %b to %q on to_device : !host, !device
     return

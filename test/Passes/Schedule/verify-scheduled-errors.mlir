@@ -63,17 +63,9 @@ func.func @e2_other_layout(%w: !ds.buffer<tensor<2x2xf32>, [1, 2], device> {ds.s
 
 // -----
 
-func.func @e3_unknown_function(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x"}) {
-  // expected-error@+1 {{'ds.call' op expects a library function, but got "sort"}}
-  ds.call "sort"(%x) writes [0] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>
-  return
-}
-
-// -----
-
 func.func @e3_missing_buffer(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x"}) {
-  // expected-error@+1 {{'ds.call' op expects 2 to 2 buffers for "copy", but got 1}}
-  ds.call "copy"(%x) writes [0] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  // expected-error@+1 {{'ds.call' op expects 2 to 2 buffers for copy, but got 1}}
+  ds.call copy(%x) writes [0] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
 
@@ -81,7 +73,7 @@ func.func @e3_missing_buffer(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.inpu
 
 func.func @e3_copy_of_another_shape(%x: !ds.buffer<tensor<4xf32>, [1], device> {ds.input = "x"}, %y: !ds.buffer<tensor<2x2xf32>, [2, 1], device> {ds.input = "y"}) {
   // expected-error@+1 {{'ds.call' op expects to copy 'tensor<4xf32>' to its like, but got 'tensor<2x2xf32>'}}
-  ds.call "copy"(%x, %y) writes [1] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<2x2xf32>, [2, 1], device>
+  ds.call copy(%x, %y) writes [1] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<2x2xf32>, [2, 1], device>
   return
 }
 
@@ -89,7 +81,7 @@ func.func @e3_copy_of_another_shape(%x: !ds.buffer<tensor<4xf32>, [1], device> {
 
 func.func @e4_unused() {
   // expected-error@+1 {{'ds.alloc' op expects a command to use it}}
-  %a = ds.alloc "activations" : !ds.buffer<tensor<4xf32>, [1], device>
+  %a = ds.alloc activations : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
 
@@ -97,11 +89,11 @@ func.func @e4_unused() {
 
 func.func @e4_read_before_written(%x: !ds.buffer<tensor<2xf32>, [1], device> {ds.input = "x"}) {
   // expected-note@+1 {{nothing has written this allocation yet}}
-  %a = ds.alloc "activations" : !ds.buffer<tensor<4xf32>, [1], device>
+  %a = ds.alloc activations : !ds.buffer<tensor<4xf32>, [1], device>
   %v = ds.view %a offset 2 : !ds.buffer<tensor<4xf32>, [1], device> -> !ds.buffer<tensor<2xf32>, [1], device>
   // expected-error@+1 {{'ds.call' op expects what it reads to be written before}}
-  ds.call "copy"(%v, %x) writes [1] params [] on compute : !ds.buffer<tensor<2xf32>, [1], device>, !ds.buffer<tensor<2xf32>, [1], device>
-  ds.call "fill"(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
+  ds.call copy(%v, %x) writes [1] params [] on compute : !ds.buffer<tensor<2xf32>, [1], device>, !ds.buffer<tensor<2xf32>, [1], device>
+  ds.call fill(%a) writes [0] params [0.0 : f64] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }
 

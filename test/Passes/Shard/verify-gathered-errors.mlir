@@ -10,22 +10,22 @@ ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
 func.func @middle(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
 func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
-  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  ds.call copy(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }
 func.func @evaluate(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
 
@@ -41,7 +41,7 @@ ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
 
@@ -52,7 +52,7 @@ ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in the first segment and in evaluation, to write a value that stays for the step}}
-  ds.call "fill"(%g) writes [0] params [0.0 : f64] on compute : !whole
+  ds.call fill(%g) writes [0] params [0.0 : f64] on compute : !whole
   return
 }
 
@@ -100,8 +100,8 @@ func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attribut
 // The second run of it would read what the first one's shard was.
 func.func @e6_shard_changes_in_the_loop(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute : !part
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call fill(%p) writes [0] params [0.0 : f64] on compute : !part
   return
 }
 func.func @last() attributes {ds.segment = #ds.segment<update>} {
@@ -123,7 +123,7 @@ func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attribute
 }
 func.func @e6_evaluation_gathers_anew(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
 
@@ -136,9 +136,9 @@ ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @e6_update_reads_behind_itself(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<update>} : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<update>} : !whole, !whole
   return
 }
 
@@ -151,9 +151,9 @@ ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @e6_shard_changed_by_backward(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<backward>} : !part
+  ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<backward>} : !part
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }
 
@@ -165,10 +165,10 @@ ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @e6_gathered_behind_the_update(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }
 
@@ -181,11 +181,11 @@ ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2x
 ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
 func.func @update(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<update>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
-  ds.call "fill"(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
+  ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
   return
 }
 func.func @e6_read_in_a_segment_behind(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
-  ds.call "copy"(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
+  ds.call copy(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }

@@ -3,7 +3,7 @@
 // RUN: ds-opt %s --emit=ir --phase=scheduled --set train_micro_batch_size_per_gpu=4 --set bf16.enabled=true --set gradient_clipping=1.0 | FileCheck %s
 //
 // CHECK-LABEL: func.func @last
-// CHECK: ds.call "matmul"(%{{.*}}, %[[GRADIENT:[0-9]+]]) writes [2] params [1, 0, 0, 0]
+// CHECK: ds.call matmul(%{{.*}}, %[[GRADIENT:[0-9]+]]) writes [2] params [1, 0, 0, 0]
 // CHECK-NOT: tensor<1024x1024xf32>
 // CHECK: %[[BLOCKS:.*]] = ds.view %[[GRADIENT]] offset 0 {{.*}} -> !ds.buffer<tensor<64x16384xbf16>
 // CHECK: ds.launch @[[SQUARES:[a-z_0-9]+]] ins(%[[BLOCKS]]) outs(%{{.*}}) {{.*}}tensor<64xf32>

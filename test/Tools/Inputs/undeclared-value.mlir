@@ -22,151 +22,151 @@ module attributes {ds.choices = ["gradients are reduced in each micro-step; a ra
   ds.state @bucket_1.exp_avg_sq role (moment) slot("exp_avg_sq") bucket(@bucket_1) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) {ds.offset = 1536 : i64} : tensor<64xf32>
   func.func @first(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<2xi64>, [1], device> {ds.state = @rng}, %arg2: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg3: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg4: !ds.buffer<tensor<f32>, [], device> {ds.state = @loss}, %arg5: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.grad}, %arg6: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.grad}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %0 = ds.view %arg2 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
-    %1 = ds.alloc "activations" offset 2176 : !ds.buffer<tensor<2x4xf32>, [4, 1], device>
-    %2 = ds.alloc "activations" offset 2240 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %1 = ds.alloc activations offset 2176 : !ds.buffer<tensor<2x4xf32>, [4, 1], device>
+    %2 = ds.alloc activations offset 2240 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_0 ins(%arg0, %0) outs(%1, %2) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<2x4xf32>, [4, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>)
     %3 = ds.view %arg3 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %4 = ds.view %2 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %6 = ds.view %5 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%4, %3, %6) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %7 = ds.alloc "activations" offset 2368 : !ds.buffer<tensor<2xi64>, [1], device>
+    ds.call matmul(%4, %3, %6) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    %7 = ds.alloc activations offset 2368 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_1 ins() outs(%7) on compute : () -> !ds.buffer<tensor<2xi64>, [1], device>
     %8 = ds.view %7 offset 0 shifts [dp = 1] : !ds.buffer<tensor<2xi64>, [1], device> -> !ds.buffer<tensor<i64>, [], device>
-    %9 = ds.alloc "activations" offset 2240 : !ds.buffer<tensor<2xi64>, [1], device>
+    %9 = ds.alloc activations offset 2240 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_2 ins(%8, %7, %arg1) outs(%9) extent 2 on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
-    %10 = ds.alloc "activations" offset 2304 : !ds.buffer<tensor<2xi64>, [1], device>
+    %10 = ds.alloc activations offset 2304 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_3 ins(%8, %arg1) outs(%10) on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_4 ins(%arg1) outs(%arg1) on compute : (!ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
-    %11 = ds.alloc "activations" offset 2368 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %11 = ds.alloc activations offset 2368 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_5 ins(%9, %5) outs(%11) on compute : (!ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %12 = ds.view %11 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>
-    %13 = ds.alloc "activations" offset 2240 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
-    %14 = ds.alloc "activations" offset 2880 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
-    %15 = ds.alloc "activations" offset 2624 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
+    %13 = ds.alloc activations offset 2240 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
+    %14 = ds.alloc activations offset 2880 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
+    %15 = ds.alloc activations offset 2624 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     ds.launch @kernel_6 ins(%12) outs(%13, %14, %15) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>) -> (!ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>, !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>, !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>)
     ds.launch @kernel_7 ins(%15) outs(%arg4) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>) -> !ds.buffer<tensor<f32>, [], device>
-    %16 = ds.alloc "activations" offset 2560 : !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
-    %17 = ds.alloc "activations" offset 2624 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %16 = ds.alloc activations offset 2560 : !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
+    %17 = ds.alloc activations offset 2624 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_8 ins(%10, %5) outs(%16, %17) on compute : (!ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> (!ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>)
     %18 = ds.view %17 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>
-    %19 = ds.alloc "activations" offset 2944 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
+    %19 = ds.alloc activations offset 2944 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     ds.launch @kernel_9 ins(%18, %13, %14) outs(%19) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>, !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>, !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>) -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     %20 = ds.view %19 offset 0 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device> -> !ds.buffer<tensor<2x4x2x4xf32>, [32, 4, 16, 1], device>
-    %21 = ds.alloc "activations" offset 2240 : !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device>
+    %21 = ds.alloc activations offset 2240 : !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device>
     ds.launch @kernel_10 ins(%20) outs(%21) on compute : (!ds.buffer<tensor<2x4x2x4xf32>, [32, 4, 16, 1], device>) -> !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device>
-    %22 = ds.alloc "activations" offset 2304 : !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device>
+    %22 = ds.alloc activations offset 2304 : !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device>
     ds.launch @kernel_11 ins(%20) outs(%22) on compute : (!ds.buffer<tensor<2x4x2x4xf32>, [32, 4, 16, 1], device>) -> !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device>
     %23 = ds.view %21 offset 0 : !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device> -> !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
     %24 = ds.view %22 offset 0 : !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device> -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_12 ins(%16, %23, %24, %5) outs(%5) extent 64 on compute : (!ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %25 = ds.view %arg3 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %26 = ds.view %5 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %27 = ds.alloc "activations" offset 2304 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %27 = ds.alloc activations offset 2304 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %28 = ds.view %27 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%26, %25, %28) writes [2] params [0, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %29 = ds.alloc "gradients" offset 2560 : !ds.buffer<tensor<64xf32>, [1], device>
+    ds.call matmul(%26, %25, %28) writes [2] params [0, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    %29 = ds.alloc gradients offset 2560 : !ds.buffer<tensor<64xf32>, [1], device>
     %30 = ds.view %29 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @kernel_13 ins(%arg0, %1, %27) outs(%30) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<2x4xf32>, [4, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
     %31 = ds.view %arg2 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
-    %32 = ds.alloc "activations" offset 2304 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %32 = ds.alloc activations offset 2304 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_14 ins(%arg0, %1, %31) outs(%32) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<2x4xf32>, [4, 1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %33 = ds.view %5 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %34 = ds.view %32 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %35 = ds.alloc "activations" offset 2816 : !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%33, %34, %35) writes [2] params [1, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    %35 = ds.alloc activations offset 2816 : !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    ds.call matmul(%33, %34, %35) writes [2] params [1, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %36 = ds.view %35 offset 0 : !ds.buffer<tensor<8x8xf32>, [8, 1], device> -> !ds.buffer<tensor<64xf32>, [1], device>
     ds.record 0 on compute
     ds.wait 0 on reduce
-    %37 = ds.alloc "workspace" offset 1920 : !ds.buffer<tensor<256xi8>, [1], device>
+    %37 = ds.alloc workspace offset 1920 : !ds.buffer<tensor<256xi8>, [1], device>
     ds.communicate reduce_scatter ins(%36) outs(%arg6) reduce sum along dp number 0 workspace(%37 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     %38 = ds.view %29 offset 8 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.launch @kernel_15 ins() outs(%38) extent 56 on compute : () -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.record 1 on compute
     ds.wait 1 on reduce
-    %39 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
+    %39 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
     ds.communicate reduce_scatter ins(%29) outs(%arg5) reduce sum along dp number 1 workspace(%39 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     return
   }
   func.func @last(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<2xi64>, [1], device> {ds.state = @rng}, %arg2: !ds.buffer<tensor<f32>, [], device> {ds.state = @loss}, %arg3: !ds.buffer<tensor<i64>, [], device> {ds.state = @step}, %arg4: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.grad}, %arg5: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.grad}, %arg6: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg7: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.exp_avg}, %arg8: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.exp_avg_sq}, %arg9: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg10: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.exp_avg}, %arg11: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.exp_avg_sq}, %arg12: !ds.buffer<tensor<f64>, [], device> {ds.state = @lr}, %arg13: !ds.buffer<tensor<f32>, [], device> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     ds.launch @kernel_16 ins() outs(%arg12) on compute : () -> !ds.buffer<tensor<f64>, [], device>
     %0 = ds.view %arg6 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
-    %1 = ds.alloc "activations" offset 1920 : !ds.buffer<tensor<2x4xf32>, [4, 1], device>
-    %2 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %1 = ds.alloc activations offset 1920 : !ds.buffer<tensor<2x4xf32>, [4, 1], device>
+    %2 = ds.alloc activations offset 1984 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_0 ins(%arg0, %0) outs(%1, %2) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<2x4xf32>, [4, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>)
     %3 = ds.view %arg9 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %4 = ds.view %2 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %5 = ds.alloc "activations" offset 2368 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %5 = ds.alloc activations offset 2368 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %6 = ds.view %5 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%4, %3, %6) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %7 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2xi64>, [1], device>
+    ds.call matmul(%4, %3, %6) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    %7 = ds.alloc activations offset 1984 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_1 ins() outs(%7) on compute : () -> !ds.buffer<tensor<2xi64>, [1], device>
     %8 = ds.view %7 offset 0 shifts [dp = 1] : !ds.buffer<tensor<2xi64>, [1], device> -> !ds.buffer<tensor<i64>, [], device>
-    %9 = ds.alloc "activations" offset 2624 : !ds.buffer<tensor<2xi64>, [1], device>
+    %9 = ds.alloc activations offset 2624 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_2 ins(%8, %7, %arg1) outs(%9) extent 2 on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
-    %10 = ds.alloc "activations" offset 2048 : !ds.buffer<tensor<2xi64>, [1], device>
+    %10 = ds.alloc activations offset 2048 : !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_3 ins(%8, %arg1) outs(%10) on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
     ds.launch @kernel_4 ins(%arg1) outs(%arg1) on compute : (!ds.buffer<tensor<2xi64>, [1], device>) -> !ds.buffer<tensor<2xi64>, [1], device>
-    %11 = ds.alloc "activations" offset 2112 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %11 = ds.alloc activations offset 2112 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_5 ins(%9, %5) outs(%11) on compute : (!ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %12 = ds.view %11 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>
-    %13 = ds.alloc "activations" offset 2624 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
-    %14 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
-    %15 = ds.alloc "activations" offset 2688 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
+    %13 = ds.alloc activations offset 2624 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
+    %14 = ds.alloc activations offset 1984 : !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>
+    %15 = ds.alloc activations offset 2688 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     ds.launch @kernel_6 ins(%12) outs(%13, %14, %15) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>) -> (!ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>, !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>, !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>)
-    %16 = ds.alloc "activations" offset 3072 : !ds.buffer<tensor<f32>, [], device>
+    %16 = ds.alloc activations offset 3072 : !ds.buffer<tensor<f32>, [], device>
     ds.launch @kernel_17 ins(%15, %arg2) outs(%16) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>, !ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 0 on compute
     ds.wait 0 on reduce
-    %17 = ds.alloc "workspace" offset 3136 : !ds.buffer<tensor<8xi8>, [1], device>
+    %17 = ds.alloc workspace offset 3136 : !ds.buffer<tensor<8xi8>, [1], device>
     ds.communicate all_reduce ins(%16) outs(%16) reduce sum along dp number 0 workspace(%17 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 3 on reduce
-    %18 = ds.alloc "activations" offset 2688 : !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
-    %19 = ds.alloc "activations" offset 2112 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %18 = ds.alloc activations offset 2688 : !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
+    %19 = ds.alloc activations offset 2112 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_8 ins(%10, %5) outs(%18, %19) on compute : (!ds.buffer<tensor<2xi64>, [1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> (!ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>)
     %20 = ds.view %19 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>
-    %21 = ds.alloc "activations" offset 2752 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
+    %21 = ds.alloc activations offset 2752 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     ds.launch @kernel_9 ins(%20, %13, %14) outs(%21) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>, !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>, !ds.buffer<tensor<2x2x4xf32>, [8, 4, 1], device>) -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     %22 = ds.view %21 offset 0 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device> -> !ds.buffer<tensor<2x4x2x4xf32>, [32, 4, 16, 1], device>
-    %23 = ds.alloc "activations" offset 2624 : !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device>
+    %23 = ds.alloc activations offset 2624 : !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device>
     ds.launch @kernel_10 ins(%22) outs(%23) on compute : (!ds.buffer<tensor<2x4x2x4xf32>, [32, 4, 16, 1], device>) -> !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device>
-    %24 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device>
+    %24 = ds.alloc activations offset 1984 : !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device>
     ds.launch @kernel_11 ins(%22) outs(%24) on compute : (!ds.buffer<tensor<2x4x2x4xf32>, [32, 4, 16, 1], device>) -> !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device>
     %25 = ds.view %23 offset 0 : !ds.buffer<tensor<2x4x2x4xi1>, [32, 8, 4, 1], device> -> !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
     %26 = ds.view %24 offset 0 : !ds.buffer<tensor<2x4x2x4xf32>, [32, 8, 4, 1], device> -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_12 ins(%18, %25, %26, %5) outs(%5) extent 64 on compute : (!ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %27 = ds.view %arg9 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %28 = ds.view %5 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %29 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %29 = ds.alloc activations offset 1984 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %30 = ds.view %29 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%28, %27, %30) writes [2] params [0, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %31 = ds.alloc "gradients" offset 2816 : !ds.buffer<tensor<64xf32>, [1], device>
+    ds.call matmul(%28, %27, %30) writes [2] params [0, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    %31 = ds.alloc gradients offset 2816 : !ds.buffer<tensor<64xf32>, [1], device>
     %32 = ds.view %31 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
     ds.launch @kernel_13 ins(%arg0, %1, %29) outs(%32) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<2x4xf32>, [4, 1], device>, !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>
     %33 = ds.view %arg6 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
-    %34 = ds.alloc "activations" offset 1984 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %34 = ds.alloc activations offset 1984 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_14 ins(%arg0, %1, %33) outs(%34) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<2x4xf32>, [4, 1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %35 = ds.view %5 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %36 = ds.view %34 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %37 = ds.alloc "activations" offset 3200 : !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%35, %36, %37) writes [2] params [1, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    %37 = ds.alloc activations offset 3200 : !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    ds.call matmul(%35, %36, %37) writes [2] params [1, 0, 0, 0] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %38 = ds.view %37 offset 0 : !ds.buffer<tensor<8x8xf32>, [8, 1], device> -> !ds.buffer<tensor<64xf32>, [1], device>
-    %39 = ds.alloc "gradients" offset 2432 : !ds.buffer<tensor<32xf32>, [1], device>
+    %39 = ds.alloc gradients offset 2432 : !ds.buffer<tensor<32xf32>, [1], device>
 module {
     ds.record 1 on compute
     ds.wait 1 on reduce
-    %40 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
+    %40 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
     ds.communicate reduce_scatter ins(%38) outs(%39) reduce sum along dp number 1 workspace(%40 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 4 on reduce
     %41 = ds.view %31 offset 8 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.launch @kernel_15 ins() outs(%41) extent 56 on compute : () -> !ds.buffer<tensor<56xf32>, [1], device>
-    %42 = ds.alloc "gradients" offset 1920 : !ds.buffer<tensor<32xf32>, [1], device>
+    %42 = ds.alloc gradients offset 1920 : !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 2 on compute
     ds.wait 2 on reduce
-    %43 = ds.alloc "workspace" offset 2560 : !ds.buffer<tensor<256xi8>, [1], device>
+    %43 = ds.alloc workspace offset 2560 : !ds.buffer<tensor<256xi8>, [1], device>
     ds.communicate reduce_scatter ins(%31) outs(%42) reduce sum along dp number 2 workspace(%43 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 5 on reduce
-    %44 = ds.alloc "activations" offset 2048 : !ds.buffer<tensor<f32>, [], device>
-    %45 = ds.alloc "activations" offset 2112 : !ds.buffer<tensor<f32>, [], device>
+    %44 = ds.alloc activations offset 2048 : !ds.buffer<tensor<f32>, [], device>
+    %45 = ds.alloc activations offset 2112 : !ds.buffer<tensor<f32>, [], device>
     ds.launch @kernel_21 ins(%arg3, %arg12) outs(%44, %45) on compute : (!ds.buffer<tensor<i64>, [], device>, !ds.buffer<tensor<f64>, [], device>) -> (!ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>)
     ds.launch @kernel_22 ins(%arg3) outs(%arg3) on compute : (!ds.buffer<tensor<i64>, [], device>) -> !ds.buffer<tensor<i64>, [], device>
     ds.wait 3 on compute
@@ -175,15 +175,15 @@ module {
     ds.launch @kernel_19 ins(%arg5, %39) outs(%39) extent 32 on compute : (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.wait 5 on compute
     ds.launch @kernel_19 ins(%arg4, %42) outs(%42) extent 32 on compute : (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
-    %46 = ds.alloc "activations" offset 2240 : !ds.buffer<tensor<f64>, [], device>
-    %47 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<8xi8>, [1], device>
-    ds.call "sum_of_squares"(%42, %39, %46) writes [2] params [] workspace(%47 : !ds.buffer<tensor<8xi8>, [1], device>) on compute : !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f64>, [], device>
+    %46 = ds.alloc activations offset 2240 : !ds.buffer<tensor<f64>, [], device>
+    %47 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<8xi8>, [1], device>
+    ds.call sum_of_squares(%42, %39, %46) writes [2] params [] workspace(%47 : !ds.buffer<tensor<8xi8>, [1], device>) on compute : !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f64>, [], device>
     ds.record 6 on compute
     ds.wait 6 on reduce
-    %48 = ds.alloc "workspace" offset 2176 : !ds.buffer<tensor<16xi8>, [1], device>
+    %48 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<16xi8>, [1], device>
     ds.communicate all_reduce ins(%46) outs(%46) reduce sum along dp number 3 workspace(%48 : !ds.buffer<tensor<16xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f64>, [], device>) -> !ds.buffer<tensor<f64>, [], device>
     ds.record 7 on reduce
-    %49 = ds.alloc "activations" offset 2176 : !ds.buffer<tensor<f32>, [], device>
+    %49 = ds.alloc activations offset 2176 : !ds.buffer<tensor<f32>, [], device>
     ds.wait 7 on compute
     ds.launch @kernel_20 ins(%46) outs(%arg13, %49) on compute : (!ds.buffer<tensor<f64>, [], device>) -> (!ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>)
     %50 = ds.view %arg9 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
@@ -202,21 +202,21 @@ module {
   }
   func.func @evaluate(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg2: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg3: !ds.buffer<tensor<f32>, [], device> {ds.state = @eval_loss}) attributes {ds.segment = #ds.segment<evaluation>} {
     %0 = ds.view %arg1 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8xf32>, [1], device>
-    %1 = ds.alloc "activations" offset 1920 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %1 = ds.alloc activations offset 1920 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     ds.launch @kernel_24 ins(%arg0, %0) outs(%1) on compute : (!ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %2 = ds.view %arg2 offset 0 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %3 = ds.view %1 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    %4 = ds.alloc "activations" offset 2176 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
+    %4 = ds.alloc activations offset 2176 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
     %5 = ds.view %4 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<8x8xf32>, [8, 1], device>
-    ds.call "matmul"(%3, %2, %5) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
+    ds.call matmul(%3, %2, %5) writes [2] params [0, 1, 0, 1] on compute {flops = 1024 : i64} : !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x8xf32>, [8, 1], device>
     %6 = ds.view %4 offset 0 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>
-    %7 = ds.alloc "activations" offset 1920 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
+    %7 = ds.alloc activations offset 1920 : !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
     ds.launch @kernel_25 ins(%6) outs(%7) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 4, 8, 1], device>) -> !ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>
-    %8 = ds.alloc "activations" offset 2176 : !ds.buffer<tensor<f32>, [], device>
+    %8 = ds.alloc activations offset 2176 : !ds.buffer<tensor<f32>, [], device>
     ds.launch @kernel_26 ins(%7) outs(%8) on compute : (!ds.buffer<tensor<2x2x4x4xf32>, [32, 16, 4, 1], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 0 on compute
     ds.wait 0 on reduce
-    %9 = ds.alloc "workspace" offset 1920 : !ds.buffer<tensor<8xi8>, [1], device>
+    %9 = ds.alloc workspace offset 1920 : !ds.buffer<tensor<8xi8>, [1], device>
     ds.communicate all_reduce ins(%8) outs(%8) reduce sum along dp number 0 workspace(%9 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 1 on reduce
     ds.wait 1 on compute
