@@ -76,7 +76,7 @@ class Bench:
         shutil.rmtree(f"{self.folder}/kept", ignore_errors=True)
         os.rename(f"{self.folder}/s", f"{self.folder}/kept")
         text, _ = self.train(1, "--resume", f"{self.folder}/kept")
-        read = rate(text, "goes on from")
+        read = rate(text, "resumes from")
         wrote, got = fio(self.folder, "write", size), fio(self.folder, "read", size)
         os.remove(f"{self.folder}/checkpoint.0.0")
         return (written, wrote), (read, got)

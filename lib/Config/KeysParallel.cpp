@@ -16,7 +16,7 @@ constexpr Key kTable[] = {
   {"pipeline.stages", AutoInt, "\"auto\"", ">0", Refused, "programs have one pipeline stage", ""},
   {"pipeline.partition", Text, "\"best\"", "", Noted, "one stage holds every layer", ""},
   {"pipeline.seed_layers", Bool, "false", "", Noted, "dropout draws by seed, step and op", ""},
-  {"pipeline.activation_checkpoint_interval", Int, "0", ">=0", Honoured, "layers of each part that the backward pass makes again from what enters it; 0: see activation_checkpointing", ""},
+  {"pipeline.activation_checkpoint_interval", Int, "0", ">=0", Honoured, "layers of each part that the backward pass recomputes from what enters it; 0: see activation_checkpointing", ""},
   {"pipeline.pipe_partitioned", Bool, "true", "", Noted, "one stage has no neighbour", ""},
   {"pipeline.grad_partitioned", Bool, "true", "", Noted, "one stage has no neighbour", ""},
   {"pipeline.virtual_stages", Int, "1", ">0", Refused, "programs have one pipeline stage; chunks of layers that a stage interleaves (not DeepSpeed's; read by plans by rules)", "", true},

@@ -220,7 +220,7 @@ static constexpr Rule kRules[] = {
            a.numberCheckpoints || !a.layers.empty() || c.pipeline.activationCheckpointInterval > 0;
        return (names && selects) || ((names || selects) && counts);
      },
-     "either ops are made again, or layers", "keep one of the keys"},
+     "either ops are recomputed, or layers", "keep one of the keys"},
     {ZERO "offload_param.device " ZERO "offload_param.nvme_path",
      [](const Config &c) {
        return c.zero.offloadParam.device == Home::Nvme && c.zero.offloadParam.nvmePath.empty();

@@ -30,7 +30,8 @@ static constexpr Condition kConditions[] = {
      [](const Config &c) {
        return c.zero.offloadOptimizer.superOffload && c.zero.offloadOptimizer.device == Home::Nvme;
      },
-     "updates go early with device cpu only: what an update changes would wait in the host's memory for the "
+     "updates are speculative with device cpu only: what an update changes would wait in the host's memory "
+     "for the "
      "norm, and "
      "with device nvme it is not there"},
     {"torch_autocast.enabled",

@@ -63,8 +63,7 @@ static Status checkDegrees(const ParallelPlan &plan) {
                  "set interleave to 1"};
   if (plan.checkpointHome == Home::Nvme ||
       (plan.checkpointHome != Home::Device && plan.recompute != Recompute::Full))
-    return Error{ExitCode::Invalid,
-                 "checkpoints go to the host, and only where every layer is computed again",
+    return Error{ExitCode::Invalid, "checkpoints go to the host, and only where every layer is recomputed",
                  "switch recomputation on, or cpu_checkpointing off"};
   if (plan.zeroStage < 0 || plan.zeroStage > 3 || (plan.pp > 1 && plan.zeroStage > 1))
     return Error{ExitCode::Invalid,

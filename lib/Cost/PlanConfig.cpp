@@ -184,7 +184,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
   Writer writer;
   writer.set("train_batch_size", plan.globalBatch(), seconds);
   writer.set("train_micro_batch_size_per_gpu", plan.microBatch,
-             program ? "what of its activations is computed again, the program chooses"
+             program ? "what of its activations is recomputed, the program chooses"
                      : gibi(candidate.memory.activations) + " of activations");
   writer.set("gradient_accumulation_steps", plan.accumulation,
              "the batch over " + std::to_string(plan.dp) + " data-parallel ranks");
@@ -195,7 +195,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
             program ? static_cast<double>(program->peakBytes) : candidate.memory.peakBytes(), cluster);
   if (plan.recompute == Recompute::Full && !program) // a program's choice needs no key
     writer.set("activation_checkpointing.number_checkpoints", shape.layers,
-               "every layer is computed again from its input");
+               "every layer is recomputed from its input");
   return writer.text();
 }
 

@@ -220,7 +220,7 @@ void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
                                           [](OpPassManager &manager) { buildShardPipeline(manager, {}); });
   static PassPipelineRegistration<> resident(
-      "ds-resident-pipeline", "From what one rank does to what it keeps and makes again",
+      "ds-resident-pipeline", "From what one rank does to what it keeps and recomputes",
       [](OpPassManager &manager) { buildResidentPipeline(manager, {}); });
   static PassPipelineRegistration<> schedule(
       "ds-schedule-pipeline", "From what one rank keeps to buffers in issue order",

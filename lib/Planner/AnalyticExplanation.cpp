@@ -176,14 +176,14 @@ void StageExplainer::addActivations() {
   changes.push_back(change("activation_checkpointing.cpu_checkpointing takes them off the device",
                            [](Plan &p) { p.checkpointHome = config::Home::Cpu; }));
   add("activations of " + std::to_string(layers) + " layers", PeakPart::Activations, kept,
-      std::string(recomputes ? "inputs of layers, to compute them again"
+      std::string(recomputes ? "inputs of layers, to recompute them"
                              : "saved for the backward pass of each layer") +
           (plan.pp > 1 ? ", for each micro-batch in flight" : ""),
       remedy([this](const Plan &p) { return keptBytes(p); }, changes, "shorter sequences"));
   std::string rest = stage == plan.pp - 1 ? "logits and the last norm's result, in fp32, for the loss"
                                           : "dropout masks of the embedding";
   if (plan.recompute != cost::Recompute::None)
-    rest += ", and the layer that is computed again";
+    rest += ", and the layer that is recomputed";
   changes = smallerBatch();
   changes.push_back(change("loss_chunks = " + std::to_string(8 * plan.lossChunks) + " makes logits in parts",
                            [](Plan &p) { p.lossChunks *= 8; }));

@@ -170,7 +170,7 @@ void StageTimeline::addActivations() {
   int64_t again = top;
   top += bytes[1];
   for (int64_t layer = count(); layer-- > 0;)
-    put("computed again", simulation.layerName(layer), Category::Activations, bytes[1], again,
+    put("recomputed", simulation.layerName(layer), Category::Activations, bytes[1], again,
         simulation.layers[layer].backward, simulation.layers[layer].end);
   if (leave)
     addRolling("activations", Category::Activations, top, &bytes[2], 0);

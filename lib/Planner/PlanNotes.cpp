@@ -59,11 +59,11 @@ void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
     std::string note;
     llvm::raw_string_ostream out(note);
     if (again.values > 0)
-      out << "backward makes " << again.values << " values of " << again.what
-          << " again: " << ::ds::formatBytes(again.savedBytes) << " that are not kept, for "
+      out << "backward recomputes " << again.values << " values of " << again.what << ": "
+          << ::ds::formatBytes(again.savedBytes) << " that are not kept, for "
           << llvm::format("%.4g s", again.moreSeconds) << " a step";
     else
-      out << "backward makes " << again.what << " again as well, for what is made of it, in "
+      out << "backward recomputes " << again.what << " as well, for what is made of it, in "
           << llvm::format("%.4g s", again.moreSeconds) << " a step";
     out.flush();
     report.notes.push_back(note);

@@ -113,7 +113,7 @@ struct Narrowing {
   bool usesHost, repeatsCalls;
 };
 constexpr Narrowing kNarrowings[] = {{"nothing on the host", false, true},
-                                     {"no products made again", true, false}};
+                                     {"no products recomputed", true, false}};
 } // namespace
 
 /// Whether it is open in `module`, which is not planned yet, what of its activations goes to the host.
@@ -164,11 +164,10 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
     replace(module, std::move(other));
     if (failed(setActivations(module, OffloadOptions::Activations::Chosen))) // as it was asked
       return failure();
-    addChoice(
-        module,
-        ("of what forward may keep, make again or have on the host, a narrower choice is the fastest: " +
-         Twine(narrowing.name))
-            .str());
+    addChoice(module,
+              ("of what forward may keep, recompute or have on the host, a narrower choice is the fastest: " +
+               Twine(narrowing.name))
+                  .str());
   }
   return success();
 }

@@ -193,8 +193,8 @@ std::string mlir::ds::describeSpeculation(ModuleOp module, const cost::Rates &ra
   if (updates == 0)
     return "";
   return llvm::formatv(
-      "{0} updates on the host go early and keep {1} bytes of old values there: a step takes {2}; "
-      "where all are made again {3}; where all wait {4}",
+      "{0} speculative updates on the host keep {1} bytes of old values there: a step takes {2}; "
+      "where all are recomputed {3}; where all wait {4}",
       updates, bytes, priceOf(module, rates, EarlyUpdates::Stand),
       priceOf(module, rates, EarlyUpdates::Redone), priceOf(module, rates, EarlyUpdates::Waiting));
 }

@@ -37,7 +37,7 @@ static void printStates(TextPage &page, const RankPlan &rank,
   row("scalars", states.scalars), row("padding", states.padding), row("together", total);
   if (checkpoint)
     page.line("  A checkpoint has " + formatBytes(checkpoint->bytes) +
-              "; to write it while training goes on, a rank copies " + formatBytes(checkpoint->copyBytes) +
+              "; to write it while training continues, a rank copies " + formatBytes(checkpoint->copyBytes) +
               " to host memory.");
 }
 

@@ -10,7 +10,7 @@ messages say. It goes on until every phase has been hit --times times, and print
 
     start-up    until the first collective: rendezvous, connecting, comparing programs
     gathers     of parameters, forward and backward       reductions   of gradients
-    update      norm, optimizer, agreement to go on       save         weights, and the end of the run
+    update      norm, optimizer, agreement to continue    save         weights, and the end of the run
 """
 
 import argparse

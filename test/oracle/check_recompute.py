@@ -89,7 +89,7 @@ def check_policy(trials, case):
         complaints.append(f"{name} on {ranks}: takes {asked.arena()} bytes of the device, {free.arena()} without")
     calls = {"matmul", "attention"} & {entry["what"] for entry in asked.plan.get("made_again", [])}
     if kept in ("again", "both") and not calls:
-        complaints.append(f"{name} on {ranks}: no product and no attention is made again")
+        complaints.append(f"{name} on {ranks}: no product and no attention is recomputed")
     if kept in ("host", "both") and asked.rank()["arenas"]["host"] == 0:
         complaints.append(f"{name} on {ranks}: nothing lies on the host")
     return complaints
@@ -118,8 +118,8 @@ def main():
         repeated += repeats_calls
     # Cheap ops are enough for some.
     if repeated < 3 * len(cases) // 4:
-        complaints.append(f"only {repeated} of {len(cases)} programs make products or attention again")
-    finish(complaints, f"{len(cases)} runs that make layers again are those that keep them")
+        complaints.append(f"only {repeated} of {len(cases)} programs recompute products or attention")
+    finish(complaints, f"{len(cases)} runs that recompute layers are those that keep them")
 
 
 if __name__ == "__main__":

@@ -138,7 +138,7 @@ def main():
             found, pairs = runs.reshape(kind)
             complaints += found
             done += pairs
-        return finish(complaints, f"{done} pairs go on with the same values")
+        return finish(complaints, f"{done} pairs resume with the same values")
     for settings in itertools.product(args.types, args.stages, args.ranks, args.accumulation):
         if settings[1] == 0 or settings[2] > 1:
             complaints += runs.resume(*settings)

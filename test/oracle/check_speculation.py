@@ -5,7 +5,7 @@
 
 A pairwise cover of precision, accumulation, clipping, stage of ZeRO, and what is offloaded, with steps of which none is
 clipped, all are, and some overflow. Losses, norms, loss scales and weights must be equal to the bit, poisoned or not, and the
-plan must say that updates go early and what their old values take.
+plan must say that updates are speculative and what their old values take.
 """
 
 import os
@@ -39,9 +39,9 @@ def early(offloaded):
 
 
 def early_updates(plan):
-    """How many updates of a plan go early, and the bytes of what they change; None where all wait."""
+    """How many updates of a plan are speculative, and the bytes of what they change; None where all wait."""
     for note in plan["notes"]:
-        if found := re.match(r"(\d+) updates on the host go early and keep (\d+) bytes", note):
+        if found := re.match(r"(\d+) speculative updates on the host keep (\d+) bytes", note):
             return int(found[1]), int(found[2])
     return None
 
@@ -68,7 +68,7 @@ def check(trials, case):
     if clipping == NEVER and any(norm > clipping for norm in norms) or clipping == ALWAYS and any(norm <= clipping for norm in norms):
         complaints.append(f"{name}: expects to clip {'no' if clipping == NEVER else 'each'} step, but the norms are {norms}")
     if early_updates(waiting.plan):
-        complaints.append(f"{name}: updates go early without super_offload")
+        complaints.append(f"{name}: updates are speculative without super_offload")
     updates, undo = early_updates(here.plan) or (0, 0)
     if offloaded is not OPTIMIZER and updates == 0: # scalars that the device makes with what waits keep all waiting
         return complaints
@@ -90,7 +90,7 @@ def main():
         cases = cases[1::6]
     for case in cases:
         complaints += check(trials[case[0]], case)
-    finish(complaints, f"{len(cases)} runs whose updates go early are those whose updates wait")
+    finish(complaints, f"{len(cases)} runs whose updates are speculative are those whose updates wait")
 
 
 if __name__ == "__main__":

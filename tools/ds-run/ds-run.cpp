@@ -36,14 +36,14 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
          [&](const std::string &word) {
            options.saveMode = word == "sync" ? ds::rt::SaveMode::Sync : ds::rt::SaveMode::Async;
          },
-         "async (default): write from a copy while training goes on; sync: before the next step")
+         "async (default): write from a copy while training continues; sync: before the next step")
       ->check(CLI::IsMember({"async", "sync"}))
       ->type_name("MODE");
   app.add_flag("--verify-saves", options.verifySaves, "read a new checkpoint again before an old one goes");
   app.add_option("--resume", options.resume,
-                 "go on from a checkpoint, the newest in a directory of them, or auto: the newest in --save")
+                 "resume from a checkpoint, the newest in a directory of them, or auto: the newest in --save")
       ->type_name("DIR|auto");
-  app.add_flag("--new-data", options.newData, "go on with other data, from their start");
+  app.add_flag("--new-data", options.newData, "resume with other data, from their start");
   app.add_flag("--dry-run", options.dryRun, "say what --resume would do, and do nothing");
 }
 
@@ -57,7 +57,7 @@ void declareData(CLI::App &app, ds::rt::TrainOptions &options) {
       ->type_name("DATA");
   app.add_option("--token-dtype", options.tokenDtype, "type of a .bin without header: u16 (default) or u32")
       ->type_name("u16|u32");
-  addWhole(app, "--document-token", "token that ends a document: the target behind it does not count", 0,
+  addWhole(app, "--document-token", "token that ends a document: the target after it does not count", 0,
            INT64_MAX, [&](uint64_t token) { options.documentToken = static_cast<int64_t>(token); });
   app.add_flag("--reset-positions", options.resetPositions, "begin position_ids anew with each document");
   app.add_flag("--reset-attention", options.resetAttention,
@@ -82,7 +82,7 @@ void declareReports(CLI::App &app, ds::rt::TrainOptions &options) {
            [&](uint64_t steps) { options.logEvery = steps; });
   app.add_option_function<std::string>(
          "--summary", [&](const std::string &word) { options.wholeSummary = word == "all"; },
-         "what is told of collectives at the end: short (default), or all")
+         "what is reported of collectives at the end: short (default), or all")
       ->check(CLI::IsMember({"short", "all"}))
       ->type_name("WHICH");
 }

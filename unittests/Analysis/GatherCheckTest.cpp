@@ -66,7 +66,7 @@ TEST(GatherSchedule, CheckerFindsFaults) {
   expectFault(twice, "lies in 2 gathers");
   GatherSchedule swapped = good;
   std::swap(swapped.loads.front(), swapped.loads.back());
-  expectFault(swapped, "stands behind one that is issued later");
+  expectFault(swapped, "stands after one that is issued later");
   GatherSchedule again = good; // while the first use of the same value is not over
   again.loads.front().lastUse = 0;
   again.loads.insert(again.loads.begin() + 1, {again.loads.front().value, 1, 1, 0});

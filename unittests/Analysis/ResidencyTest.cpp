@@ -323,7 +323,7 @@ TEST(ResidencyCheck, FindsWhatIsWrong) {
   other.values[0].isRead = false;
   ResidencyPlan without = good;
   without.ways[0] = kNotHad;
-  EXPECT_EQ(check(without, other), "value 1 is made again from value 0, which is not had");
+  EXPECT_EQ(check(without, other), "value 1 is recomputed from value 0, which is not had");
 }
 
 } // namespace

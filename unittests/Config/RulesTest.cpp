@@ -158,10 +158,10 @@ TEST(Rules, Memory) {
        "must be partitioned",
        "activation_checkpointing: {contiguous_memory_optimization: true, cpu_checkpointing: false}"},
       {"activation_checkpointing: {ops: ['attention'], number_checkpoints: 2}",
-       "either ops are made again, or layers",
+       "either ops are recomputed, or layers",
        "activation_checkpointing: {ops: ['attention'], number_checkpoints: 'auto'}"},
       {"activation_checkpointing: {granularity: 'selective', layers: [1]}",
-       "either ops are made again, or layers",
+       "either ops are recomputed, or layers",
        "activation_checkpointing: {granularity: 'full', layers: [1]}"},
   });
 }

@@ -42,10 +42,10 @@ TEST(PlanReport, SaysWhatRanksSendAndKeep) {
 TEST(PlanReport, SaysWhatAnotherChoiceWouldAddToThePeak) {
   PlanReport report = sample();
   report.largestValues = {
-      {"gelu", "h.0", 4 * kMiB, "made again", "kept", -0.001, 3 * kMiB, /*isNextRefused=*/true},
+      {"gelu", "h.0", 4 * kMiB, "recomputed", "kept", -0.001, 3 * kMiB, /*isNextRefused=*/true},
       {"matmul", "h.1", 2 * kMiB, "on the host", "kept", 0, 0}};
   const std::string text = printPlanText(report);
-  EXPECT_THAT(text, HasSubstr("made again          kept*: -0.001 s, +3.0 MiB\n"));
+  EXPECT_THAT(text, HasSubstr("recomputed          kept*: -0.001 s, +3.0 MiB\n"));
   EXPECT_THAT(text, HasSubstr("on the host\n")); // what is as good is left out
   EXPECT_THAT(text, HasSubstr("  * not taken, for the configuration asks for what was done\n"));
 }

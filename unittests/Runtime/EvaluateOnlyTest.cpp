@@ -36,7 +36,7 @@ TEST_F(EvaluateOnlyTest, IsWhatTrainingTells) {
   }
   EXPECT_EQ(readBytes(at("s/step-5/manifest.json")), manifest);
   const Outcome other = run("--data data.safetensors --eval-only --eval-data held.safetensors --resume s");
-  EXPECT_THAT(other.out, HasSubstr("behind step 5  2 batches")) << "--eval-data comes first";
+  EXPECT_THAT(other.out, HasSubstr("after step 5  2 batches")) << "--eval-data comes first";
 }
 
 TEST_F(EvaluateOnlyTest, RanksTellWhatOneTells) {

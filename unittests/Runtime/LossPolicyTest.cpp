@@ -221,7 +221,7 @@ TEST(LossGuard, GoesBackAndPassesOverTheDataOfTheStep) {
   // Steps 5, 6 and 7 were batches 4, 5 and 6: step 5 now reads batch 7.
   EXPECT_EQ(guard.batchOf(4), 7u);
   EXPECT_THAT(told, testing::ElementsAre("step 7: the loss is nan: back to the checkpoint of step 4; the "
-                                         "data go on behind step 7's"));
+                                         "data continue after step 7's"));
 }
 
 TEST(LossGuard, EndsARunThatCannotGoBack) {

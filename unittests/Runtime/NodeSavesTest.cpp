@@ -151,7 +151,7 @@ TEST_F(NodeSavesTest, PartsOfTwoSavesAreNotMixed) {
   expectGood(outcomes);
   EXPECT_THAT(outcomes[0].err, HasSubstr("passed over 's/step-2': rank 1"));
   EXPECT_THAT(outcomes[0].err, HasSubstr("has one of another save there"));
-  EXPECT_THAT(outcomes[0].err, HasSubstr("goes on from 's/step-1'"));
+  EXPECT_THAT(outcomes[0].err, HasSubstr("resumes from 's/step-1'"));
 }
 
 /// What all nodes have of later steps is set aside on each; the run's own parts are not removed for it.
@@ -169,7 +169,7 @@ TEST_F(NodeSavesTest, WhatARunGoesBackBeforeIsSetAside) {
   }
   const std::vector<Outcome> next = train("--steps 6 --save s --resume auto");
   expectGood(next);
-  EXPECT_THAT(next[0].err, HasSubstr("goes on from 's/step-5'"));
+  EXPECT_THAT(next[0].err, HasSubstr("resumes from 's/step-5'"));
 }
 
 /// A directory of each node is refused by the rank that leads there.

@@ -104,7 +104,7 @@ TEST_F(RestartsTest, AJobThatHasSavedNothingStartsAsItWasStarted) {
   ::kill(child, SIGTERM);
   const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.code, 75) << outcome.err;
-  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("goes on from 's/step-8'")));
+  EXPECT_THAT(outcome.err, testing::Not(HasSubstr("resumes from 's/step-8'")));
   EXPECT_FALSE(has("step-8")) << "it is set aside";
 }
 

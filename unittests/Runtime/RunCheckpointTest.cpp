@@ -86,7 +86,7 @@ TEST_F(RunCheckpointTest, ALogGoesOnToo) {
   fs::remove_all(at("s/step-5")); // as if it had been killed before this save
   const Outcome resumed = run(options + "7 --resume auto");
   ASSERT_EQ(resumed.code, 0);
-  EXPECT_THAT(resumed.err, HasSubstr("log 'log.jsonl': 1 line after step 4 dropped, which is made again"));
+  EXPECT_THAT(resumed.err, HasSubstr("log 'log.jsonl': 1 line after step 4 dropped, which is repeated"));
   const std::vector<nlohmann::json> lines = log("log.jsonl");
   ASSERT_EQ(lines.size(), 7u);
   double time = 1.6e9; // of 2020
@@ -179,8 +179,8 @@ TEST_F(RunCheckpointTest, WhatCannotBeSavedDoesNotEndARunAtOnce) {
   ::prlimit(child, RLIMIT_FSIZE, &limit, nullptr);
   const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.code, 6) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("training goes on (1 of 3 failures in a row)"));
-  EXPECT_THAT(outcome.err, HasSubstr("training goes on (2 of 3 failures in a row)"));
+  EXPECT_THAT(outcome.err, HasSubstr("training continues (1 of 3 failures in a row)"));
+  EXPECT_THAT(outcome.err, HasSubstr("training continues (2 of 3 failures in a row)"));
   EXPECT_THAT(outcome.err, HasSubstr("3 saves in a row have failed"));
   EXPECT_THAT(outcome.err, HasSubstr("the newest checkpoint is 's/" + whole("s").at(0)));
   EXPECT_TRUE(listCheckpoints(at("s"))->leftovers.empty());
@@ -217,7 +217,7 @@ TEST_F(RunCheckpointTest, AnUnfinishedSaveIsPassedOver) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.err, HasSubstr("passed over: 's/step-6' has no manifest.json"));
   EXPECT_THAT(outcome.err, HasSubstr("left in 's' by unfinished saves or removals: step-7.tmp-12 ("));
-  EXPECT_THAT(outcome.out, HasSubstr("would go on from 's/step-3' behind step 3, with 24 samples consumed"));
+  EXPECT_THAT(outcome.out, HasSubstr("would resume from 's/step-3' after step 3, with 24 samples consumed"));
 }
 
 TEST_F(RunCheckpointTest, ADryRunTouchesNothing) {
@@ -226,7 +226,7 @@ TEST_F(RunCheckpointTest, ADryRunTouchesNothing) {
   const Outcome outcome =
       run("--data data.safetensors --steps 4 --save s --resume auto --dry-run --log-jsonl log.jsonl");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
-  EXPECT_THAT(outcome.out, HasSubstr("the run would go on bit by bit"));
+  EXPECT_THAT(outcome.out, HasSubstr("the run would resume to the bit"));
   EXPECT_EQ(fs::last_write_time(at("s")), before);
   EXPECT_FALSE(fs::exists(at("log.jsonl")));
 }

@@ -63,7 +63,7 @@ protected:
 TEST_F(RunDirectoriesTest, ANewRunIsRefusedWhereAnotherHasSaved) {
   expectTrains("--steps 5 --save s --save-every 4");
   const std::string why = "--save 's': there are checkpoints of an earlier run, the last one of step 5",
-                    hint = "go on with that run by --resume auto, or name another directory with --save";
+                    hint = "resume that run by --resume auto, or name another directory with --save";
   expectRefused("--steps 2 --save s", "s", why, hint);
   expectRefused("--steps 9 --save s --restarts 2", "s", why, hint);
   write(RankedRegression(2).b.program);
@@ -87,7 +87,7 @@ TEST_F(RunDirectoriesTest, AResumedRunSavesWhereItsOwnRunHasSaved) {
   expectTrains("--steps 3 --save b --seed 1");
   const std::string
       why = "--save 'b': there are checkpoints of another run than 'a/step-2', the last one of step 3",
-      hint = "name an empty directory with --save, or go on with that run by --resume auto";
+      hint = "name an empty directory with --save, or resume that run by --resume auto";
   expectRefused("--steps 5 --resume a --save b", "b", why, hint);
   expectRefused("--steps 5 --resume a --save b --dry-run", "b", why, hint);
   expectTrains("--steps 4 --resume a --save c");
@@ -114,7 +114,7 @@ TEST_F(RunDirectoriesTest, WhatARunGoesBackBeforeIsSetAside) {
                 ElementsAre("step-4", testing::StartsWith("step-4.aside-"), "step-5",
                             testing::StartsWith("step-6.aside-"), testing::StartsWith("step-8.aside-")));
     const Outcome next = train(group + " --steps 7 --save s --resume auto");
-    EXPECT_THAT(next.err, HasSubstr("goes on from 's/step-5'"));
+    EXPECT_THAT(next.err, HasSubstr("resumes from 's/step-5'"));
     EXPECT_THAT(next.err, Not(HasSubstr("aside")));
     fs::remove_all(at("s"));
   }

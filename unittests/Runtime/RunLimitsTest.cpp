@@ -61,7 +61,8 @@ TEST_F(RunLimitsTest, AnOutputThatIsFullDoesNotEndTheRun) {
       run("--data data.safetensors --steps 2000 --log-jsonl log.jsonl --save-weights w.safetensors");
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_EQ(outcome.out.size(), kLimit);
-  EXPECT_THAT(outcome.err, HasSubstr("'log.jsonl': File too large; training goes on, lines will be missing"));
+  EXPECT_THAT(outcome.err,
+              HasSubstr("'log.jsonl': File too large; training continues, lines will be missing"));
   EXPECT_TRUE(SafeTensorsFile::open(at("w.safetensors")));
 }
 

@@ -59,9 +59,9 @@ TEST_F(RunNumbersTest, EndsWhenEveryStepIsSkipped) {
   write(b.program);
   const Outcome skipping = run("--data data.safetensors --steps 49 --on-nan skip");
   EXPECT_EQ(skipping.code, 0);
-  const std::string told = "step 1: made again, the step has neither a NaN nor an infinity";
+  const std::string told = "step 1: repeated, the step has neither a NaN nor an infinity";
   EXPECT_THAT(skipping.err, HasSubstr(told));
-  EXPECT_EQ(skipping.err.find("made again", skipping.err.find(told) + told.size()), std::string::npos)
+  EXPECT_EQ(skipping.err.find("repeated", skipping.err.find(told) + told.size()), std::string::npos)
       << "told more than once";
   const Outcome outcome = run("--data data.safetensors --steps 60 --on-nan skip");
   EXPECT_EQ(outcome.code, 8);
@@ -179,8 +179,8 @@ TEST_F(RollbackTest, GoesOnBehindTheBatchThatWasBad) {
                                                mode);
       EXPECT_EQ(outcome.code, 0) << outcome.err;
       EXPECT_THAT(outcome.err,
-                  HasSubstr("step 5: the loss is nan: back to the checkpoint of step 4; the data go "
-                            "on behind step 5's"));
+                  HasSubstr("step 5: the loss is nan: back to the checkpoint of step 4; the data "
+                            "continue after step 5's"));
       EXPECT_EQ(losses(), expected) << world << " ranks, " << mode;
       fs::remove_all(at("s"));
     }

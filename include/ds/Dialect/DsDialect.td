@@ -22,7 +22,7 @@ def Ds_Dialect : Dialect {
     - *sharded*: the same functions as one rank of a `ds.mesh` runs them. Parameters, gradients and moments lie flat
       in `ds.bucket`s that the `dp` axis cuts; collectives are ops. All ranks run one text: the rank appears only
       in `ds.axis_index` and `ds.local_shard`, never in a size.
-    - *resident*: what backward needs is kept or made again: ops of the work `recompute` stand where they are read. States
+    - *resident*: what backward needs is kept or recomputed: ops of the work `recompute` stand where they are read. States
       that live elsewhere are loaded, stored, and updated where they are (`ds.host`).
     - *scheduled*: the same functions on `!ds.buffer`s, in issue order, with views, in-place writes and streams
       explicit; nothing is returned.

@@ -1,4 +1,4 @@
-//===- DsRecomputeOps.td - What backward makes again ---------------*- tablegen -*-===//
+//===- DsRecomputeOps.td - What backward recomputes ----------------*- tablegen -*-===//
 #ifndef DS_RECOMPUTE_OPS
 #define DS_RECOMPUTE_OPS
 
@@ -6,7 +6,7 @@ include "ds/Dialect/DsBase.td"
 
 def Ds_RecomputeOp : Ds_Op<"recompute", [InPhases<"Resident", "Resident">, Pure, IsolatedFromAbove, SingleBlock,
                                          AttrSizedOperandSegments]> {
-  let summary = "Makes again for backward what forward made";
+  let summary = "Recomputes for backward what forward made";
   let description = [{
     The body holds the ops of forward that made its results, on `kept`: values that stayed, parameters, counters of
     generators. It is isolated, so that nothing merges it with forward's own ops, and whoever reads the op sees what was

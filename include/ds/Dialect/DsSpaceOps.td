@@ -59,7 +59,7 @@ def Ds_HostOp : Ds_Op<"host", [InPhases<"Resident", "Resident">, Pure, IsolatedF
   let description = [{
     The body's arguments are the tensors that the operands hold, and what it yields are the tensors that the results
     hold. Nothing of it is on the device, before or after: what comes from there is stored first, what goes there is
-    loaded behind it. It holds what the host has code for: fusable ops, regions of them, and library functions that run
+    loaded after it. It holds what the host has code for: fusable ops, regions of them, and library functions that run
     on the host (`RunsOnHost`), and `ds.presume`, which computes nothing. Its ops say no work of their own: the region does.
 
     Constraints:

@@ -99,10 +99,10 @@ def Ds_RankMeanOp : Ds_StepOp<"rank_mean", [DecomposeWhenDivided, SameOperandsAn
 }
 
 def Ds_PresumeOp : Ds_Op<"presume", [InPhases<"Step", "Resident">, Pure, AllTypesMatch<["truth", "guess", "result"]>]> {
-  let summary = "Says what a number of a step will most probably be";
+  let summary = "Speculates what a number of a step will be";
   let description = [{
     The result is `truth`. Where `wrong` is false, `guess` has the same bits, and it is known earlier: what reads the result
-    may be computed of `guess`, if it is computed again of `truth` where `wrong` is true.
+    may be computed of `guess`, if it is recomputed of `truth` where `wrong` is true.
 
     Constraints:
     - (C1) operands and result are scalars.

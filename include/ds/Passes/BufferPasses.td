@@ -9,7 +9,7 @@ include "mlir/Pass/PassBase.td"
 //===----------------------------------------------------------------------===//
 
 def InlineRecompute : Pass<"ds-inline-recompute", "::mlir::func::FuncOp"> {
-  let summary = "Puts what backward makes again between the ops that read it";
+  let summary = "Puts what backward recomputes between the ops that read it";
   let description = [{
     Requires: phase resident.
     Ensures: no `ds.recompute` is left; its ops stand in its place, of the work `recompute` and its layer, and read what was
@@ -55,7 +55,7 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
     Elementwise chains, broadcasts and reductions with one iteration domain become one `ds.fused`. Constants, iotas,
     broadcasts and conversions to wider types are copied into every region that reads them; a column reduction copies
     the cheap elementwise ops before it. Row-wise and column-wise reductions never share a region. What
-    ds-rematerialize-cheap has made again (work `recompute`) joins what reads it, not what made its operands: it would
+    ds-rematerialize-cheap has recomputed (work `recompute`) joins what reads it, not what made its operands: it would
     be kept from there on after all.
 
     Requires: phase sharded, or step on one rank; shapes normalised (ds-normalize-shapes).
@@ -86,7 +86,7 @@ def ApplyGelu : Pass<"ds-apply-gelu", "::mlir::func::FuncOp"> {
 
     Requires: regions fused.
     Ensures: (E1) GELU is taken by the product before it unless that accumulates or has an epilogue, or a library call or
-    collective stands between, as before GELU that backward takes again, or a product of forward is made again in the function, whose bits an
+    collective stands between, as before GELU that backward takes again, or a product of forward is recomputed in the function, whose bits an
     epilogue could change; (E2) GELU's gradient is taken by the product that
     reaches it unless that accumulates, adds a bias or comes before GELU's input, or nothing is saved; (E3) other
     regions, the erf form, products in f32 and other targets are as before; (E4) no value of that size lives longer.
@@ -130,7 +130,7 @@ def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
 
     Requires: phase sharded, or step on one rank; regions fused.
     Ensures: (E1) the block is in topological order; (E2) the peak of live bytes is not higher than before;
-    (E3) an op that makes a state's new value stands behind the last reader of the old one, unless an op that
+    (E3) an op that makes a state's new value stands after the last reader of the old one, unless an op that
     comes before needs the new value.
 
     ```
@@ -154,7 +154,7 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
     (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
     are one symbol; (E5) transfers of storage begin at whole units of 4096 bytes of host memory; (E6) an update makes what
-    it can in the place of gradients that micro-steps have added up, which nobody reads behind it.
+    it can in the place of gradients that micro-steps have added up, which nobody reads after it.
 
     ```
     %t = ds.transpose %x perm [1, 0] : ...                  %t = ds.view %x offset 0 : ... -> !ds.buffer<..., [1, 4], device>

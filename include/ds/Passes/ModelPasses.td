@@ -151,7 +151,7 @@ def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
     - With 0 and without that, rows of a chunk are the least power of two for which a chunk's logits are as large as the product's whole
       input, at least 512; nothing is split that saves less than 16 MiB, or less than adding up a 16-bit weight's
       gradient in f32 takes.
-    - `ds.loss_chunks` of the module says {chunks, rows}, for the report. With `remarks`, each loss is told of.
+    - `ds.loss_chunks` of the module says {chunks, rows}, for the report. With `remarks`, each loss is reported.
 
     With `{loss_chunks = 2}`
     ```

@@ -1,4 +1,4 @@
-//===- ResidentPasses.td - What stays in memory, and what is made again ---*- tablegen -*-===//
+//===- ResidentPasses.td - What stays in memory, and what is recomputed ---*- tablegen -*-===//
 #ifndef DS_RESIDENT_PASSES
 #define DS_RESIDENT_PASSES
 
@@ -38,10 +38,10 @@ def OffloadStates : Pass<"ds-offload-states", "::mlir::ModuleOp"> {
 }
 
 def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
-  let summary = "Lets backward compute again what memory is too dear for";
+  let summary = "Lets backward recompute what memory is too dear for";
   let description = [{
     A value that forward makes and an op of another work reads crosses: it lives until backward has read it, or until it
-    was made again from what does. Which values are kept is one choice with what parameters stay gathered
+    was recomputed from what does. Which values are kept is one choice with what parameters stay gathered
     (Analysis/Residency), over an estimate of what is live at each op: fewest seconds of the busier of compute and link
     within `memory`. A copy costs arithmetic, and a kernel where a library call reads it; a kept value costs what
     writing and reading it takes where no kernel has it in memory anyway.
@@ -50,25 +50,25 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     the copies with their originals again.
 
     Ensures:
-    - What elementwise and index ops give is made again where that costs no time, or where `memory` does not hold it: of
+    - What elementwise and index ops give is recomputed where that costs no time, or where `memory` does not hold it: of
       that what saves most bytes for a second. Where nothing fits, as few bytes as were found are kept.
     - Backward reads copies of those ops, made beside the reader and of the work `recompute`; readers with no library
       call between them share one.
     - The copies are the same ops on the same values: results are bit-equal.
-    - Products, attention and reductions are made again only where that is not enough for `memory`, and `calls` is true:
+    - Products, attention and reductions are recomputed only where that is not enough for `memory`, and `calls` is true:
       in a `ds.recompute` before the first reader, from the last value before them through which all of forward passes.
-      First groups of two such values are tried, then ever longer ones. Each op is made again once at most.
+      First groups of two such values are tried, then ever longer ones. Each op is recomputed once at most.
     - `recompute` of `ds.training` says otherwise where it is there, whatever memory there is. Layers, by default all, are
-      made again in parts, each from what enters it: as many parts as `checkpoints`, or parts of `interval` layers. Or
+      recomputed in parts, each from what enters it: as many parts as `checkpoints`, or parts of `interval` layers. Or
       the results of `ops` are, by name. A layer or an op that forward does not have is refused.
     - Each gathered parameter's state says in `ds.stay` whether it stays for a use, for a segment, or for all
       micro-steps: what saves most seconds of the link within `memory` and the limits in elements, which are DeepSpeed's.
     - Where the module has `ds.offers_loss`, how losses are made is part of the choice: whole, or in the pieces that they offer
       (`ds.loss_rows`). `loss` of `ds.residency` says which it is and what each costs; ops stay as they are, for pieces are
       made in phase model. Without it losses are whole.
-    - Collectives are never repeated; what was gathered for forward is read from backward's gather, which is issued
+    - Collectives are never recomputed; what was gathered for forward is read from backward's gather, which is issued
       earlier for that. Evaluation stays as it is.
-    - `ds.residency` of the module says what was made again and what that buys. With `remarks`, each value is told of.
+    - `ds.residency` of the module says what was recomputed and what that buys. With `remarks`, each value is reported.
 
     Of an activation that is spelled out only its input crosses where memory is short:
     ```
@@ -98,10 +98,10 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
            "As ds-schedule-communication has it: what is gathered ahead of need is in memory; 0: no limit">,
     Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
            "On CUDA, bytes of a piece of attention's gradient where one key head does not take more">,
-    Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be made again">,
+    Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be recomputed">,
     Option<"apart", "apart", "bool", "false",
            "Decide how long gathered parameters stay after all else, of what memory that leaves, as passes one after another would">,
-    Option<"remarks", "remarks", "bool", "false", "Say of each value that is made again what that buys">];
+    Option<"remarks", "remarks", "bool", "false", "Say of each value that is recomputed what that buys">];
 }
 
 def OffloadUpdates : Pass<"ds-offload-updates", "::mlir::ModuleOp"> {

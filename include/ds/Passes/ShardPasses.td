@@ -38,7 +38,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
       arguments. `shards [dp]` divides: moments and masters from stage 1 on, gradients that micro-steps reduce, at stage 3
       parameters that are not kept whole.
     - Layers read windows of the bucket (`ds.slice`, `ds.reshape`). A divided one is gathered once in forward and once in
-      backward, each before its first use there; what forward made of parameters alone is made again in backward.
+      backward, each before its first use there; what forward made of parameters alone is recomputed in backward.
     - Gradients of a bucket are joined by a `ds.concat`. They are added up on each rank and reduced in `@last`, or, with
       `reduce_each_micro_step` and moments that are divided, each micro-step reduces and adds up a rank's part.
       `communication_data_type` says in which
@@ -50,7 +50,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
       reads it r further. Float buffers that depend on the data become the mean over ranks.
     - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
     - `ds.training` says the sizes that were chosen, and `ds.choices` why.
-    - With `remarks`, each segment's traffic is told.
+    - With `remarks`, each segment's traffic is reported.
 
     With `{world = 2, zero_optimization = {stage = 1}}`
     ```
@@ -81,7 +81,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
     Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates choose sizes">,
-    Option<"remarks", "remarks", "bool", "false", "Tell what each segment sends">];
+    Option<"remarks", "remarks", "bool", "false", "Report what each segment sends">];
 }
 
 def VerifySharded : Pass<"ds-verify-sharded", "::mlir::ModuleOp"> {

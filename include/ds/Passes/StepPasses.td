@@ -42,7 +42,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
       writes the gradients to states (role gradient, slot "grad"), `@middle` adds to them, `@last` adds to
       them, updates and leaves them alone (`ds.accumulate`). `ds.schedule` says which runs for which micro-batches.
     - Each op says its work: the forward and backward what ds-differentiate said, sums of gradients backward, everything
-      behind them update; in `@evaluate` all is forward.
+      after them update; in `@evaluate` all is forward.
     - `@evaluate` computes the loss alone, without dropout.
     - Scalar states: `@loss` (f32, mean of the step's micro-batches), `@grad_norm` (f32, global norm of the mean
       gradient before clipping), `@lr` (f64), `@step` (i64, finished steps), `@eval_loss` (f32).

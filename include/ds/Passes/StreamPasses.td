@@ -12,15 +12,15 @@ def SpeculateUpdates : Pass<"ds-speculate-updates", "::mlir::func::FuncOp"> {
   let summary = "Updates states on the host before the norm is known";
   let description = [{
     A launch on the host that reads what `ds.presumed` names waits for all gradients. It is launched twice: as soon as all
-    else that it reads is there, with the guess, behind copies of what it changes; and in its old place, with the truth and
+    else that it reads is there, with the guess, after copies of what it changes; and in its old place, with the truth and
     of those copies, `when` the guess was wrong.
 
     Requires: phase scheduled, no events yet.
-    Ensures: (E1) where the guess was right, the early launch is the old one, by the same kernel on the same bits; where it
+    Ensures: (E1) where the guess was right, the speculative launch is the old one, by the same kernel on the same bits; where it
     was wrong, what it has written is written again by the old one, on what was there before it: results are bit-equal.
-    (E2) An early launch passes nothing that touches what it does. (E3) What would come no earlier than the truth stays as
-    it is, and so does what would have to be put aside in part. (E4) Nothing but launches on the host goes early: what is sent to the
-    device is sent behind the second launch. (E5) Early commands have `ds.early`, and no `ds.presumed` is left.
+    (E2) A speculative launch passes nothing that touches what it does. (E3) What would come no earlier than the truth stays as
+    it is, and so does what would have to be put aside in part. (E4) Nothing but launches on the host is speculative: what is sent to the
+    device is sent after the second launch. (E5) Speculative commands have `ds.early`, and no `ds.presumed` is left.
 
     ```
     ds.transfer %d to %g on to_host                            ds.transfer %d to %g on to_host
@@ -40,7 +40,7 @@ def SplitUpdates : Pass<"ds-split-updates", "::mlir::func::FuncOp"> {
     transfers that bring it from storage and take it away become one sequence for each window of at most `sub-group`
     elements; where storage is moved or something goes on to the device, of at most `staging` bytes. What only they touch
     lies in `sets` sets of staging memory, which take turns; where storage has no part in it, in a ring of three of the
-    largest windows, each behind the last.
+    largest windows, each after the last.
 
     Requires: phase scheduled, no events yet.
     Ensures: (E1) each element is computed by the same kernels in the same order: results are bit-equal; (E2) all that is
@@ -76,10 +76,10 @@ def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
   let summary = "Gives products the form that was measured fastest";
   let description = [{
     Reads a file of `ds-run --tune` and gives each matmul call on the compute stream that it knows the form that was
-    fastest (ProductForm.h), as four params behind its own, and the time that was measured, as `measured_seconds`.
+    fastest (ProductForm.h), as four params after its own, and the time that was measured, as `measured_seconds`.
 
     Requires: phase scheduled, no workspaces yet. On CUDA, and without a file, nothing happens.
-    Ensures: (E1) calls of the same types, sizes and orders of operands have the same form, so that what is made again has
+    Ensures: (E1) calls of the same types, sizes and orders of operands have the same form, so that what is recomputed has
     the same bits; (E2) a product that the file does not know, or whose fastest form is its usual one, keeps its params;
     (E3) a file for another number of threads is refused, and so is a form that the product cannot have.
 
@@ -101,7 +101,7 @@ def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
     down to where it is expected to be done, by a simulation of both streams with doubled times.
 
     Requires: phase scheduled.
-    Ensures: (E1) a reduction stands behind the last command that it depends on, or another reduction; (E2) what
+    Ensures: (E1) a reduction stands after the last command that it depends on, or another reduction; (E2) what
     reads its result, and what depends on that, comes no earlier than the reduction is expected to be done; (E3)
     compute waits for a reduction of a tensor there, or where `memory` cannot hold its operand any longer.
 
@@ -175,7 +175,7 @@ def ShareHost : Pass<"ds-share-host", "::mlir::func::FuncOp"> {
     may lie in the same place if the one is touched for the last time before the other is for the first, in issue order
     and, by a simulation with the rates of `cluster`, in time, where a command counts twice that may still run.
 
-    Requires: phase scheduled, events inserted; they are to be inserted once more behind it.
+    Requires: phase scheduled, events inserted; they are to be inserted once more after it.
     Ensures: (E1) windows that share memory follow each other in issue order, so that events can order them, and in time,
     so that none waits for that; (E2) what stays on the device, numbers, and what only copies touch keep their own; (E3)
     the most bytes of the host that are live at a command are fewer than before, or nothing changes.

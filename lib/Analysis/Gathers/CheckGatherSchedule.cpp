@@ -89,7 +89,7 @@ std::optional<std::string> GatherChecker::checkOrder() const {
     if (load.firstUse > 0)
       earliest = std::max(earliest, usesOf(load)[load.firstUse - 1].end);
     if (load.issue < before)
-      return describe(load) + " stands behind one that is issued later";
+      return describe(load) + " stands after one that is issued later";
     if (load.issue < earliest)
       return describe(load) + " is issued before command " + std::to_string(earliest);
     if (load.issue > needOf(load))

@@ -33,7 +33,7 @@ std::optional<std::string> findTaken(const ResidencyPlan &plan, const ResidencyP
     if (way == kMadeAgain)
       for (uint32_t operand : value.operands)
         if (plan.ways[operand] == kNotHad)
-          return name + " is made again from value " + std::to_string(operand) + ", which is not had";
+          return name + " is recomputed from value " + std::to_string(operand) + ", which is not had";
     taken.push_back(way == kMadeAgain ? *value.again : value.homes[way]);
   }
   return std::nullopt;

@@ -136,7 +136,7 @@ LogicalResult StreamVerifier::verifyEvent(ScheduledOpInterface op) {
   auto known = events.find(event);
   if (known == events.end())
     return op->emitOpError("expects event ") << event << " to be recorded before it is waited for, or stream "
-                                             << stringifyStreamKind(op.getStream()) << " never goes on";
+                                             << stringifyStreamKind(op.getStream()) << " never continues";
   for (unsigned stream = 0; stream < clock.size(); ++stream)
     clock[stream] = std::max(clock[stream], known->second.second[stream]);
   return success();
@@ -184,7 +184,7 @@ LogicalResult StreamVerifier::verifyOrdered(const Step &step) {
                 << stringifyStreamKind(static_cast<StreamKind>(other)) << ": it "
                 << (a.writes ? "writes" : "reads") << " bytes [" << std::max(a.begin, b.begin) << ", "
                 << std::min(a.end, b.end) << ") that are " << (b.writes ? "written" : "read") << " there";
-            error.attachNote(before.op->getLoc()) << "no event orders it behind this one";
+            error.attachNote(before.op->getLoc()) << "no event orders it after this one";
             return error;
           }
     }

@@ -55,7 +55,7 @@ void mlir::ds::remarkRepeats(const ResidencyModel &model, const analysis::Reside
   for (size_t index = 0; index < plan.ways.size(); ++index)
     if (isRepeated(model, plan, index)) {
       auto [bytes, seconds] = priceOf(model, index);
-      model.valueOf(index).getDefiningOp()->emitRemark("is made again in backward: ")
+      model.valueOf(index).getDefiningOp()->emitRemark("is recomputed in backward: ")
           << bytes << " bytes are not kept, for " << llvm::formatv("{0:E2}", seconds) << " s a step";
     }
 }
@@ -134,7 +134,7 @@ static int64_t rowsOf(const ResidencyModel &model, size_t index, int32_t way) {
   return model.choices[index].lossRows[way <= kRefused ? homes + size_t(kRefused - way) : size_t(way)];
 }
 
-/// "kept", "on the host", "made again"; of parameters "gathered each time" and how long they are kept; of
+/// "kept", "on the host", "recomputed"; of parameters "gathered each time" and how long they are kept; of
 /// attention's gradient what it is given beside its operands; of losses "whole", or their pieces.
 static std::string spellWay(const ResidencyModel &model, size_t index, int32_t way) {
   const ResidencyChoice &choice = model.choices[index];
@@ -143,7 +143,7 @@ static std::string spellWay(const ResidencyModel &model, size_t index, int32_t w
     return rows == 0 ? "whole" : "in pieces of " + ::ds::formatExact(rows) + " rows";
   }
   if (way == analysis::kMadeAgain || way <= kRefused)
-    return way <= kRefused ? "kept" : "made again";
+    return way <= kRefused ? "kept" : "recomputed";
   const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
   if (choice.attention)
     return home.holds.empty() ? "in f32" : "in pieces of " + ::ds::formatBytes(deviceBytesOf(home));

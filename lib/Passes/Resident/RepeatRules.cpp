@@ -191,14 +191,14 @@ LogicalResult mlir::ds::verifyDemands(ModuleOp module, const RecomputeOptions &d
   for (const std::string &name : demanded.ops)
     if (!ops.count(name)) {
       InFlightDiagnostic error = module.emitError()
-                                 << "forward has no op \"" << name << "\" to be made again; it has ";
+                                 << "forward has no op \"" << name << "\" to be recomputed; it has ";
       llvm::interleaveComma(ops, error);
       return error;
     }
   for (int64_t number : demanded.layers)
     if (!layers.count(number)) {
       InFlightDiagnostic error = module.emitError()
-                                 << "forward has no layer " << number << " to be made again";
+                                 << "forward has no layer " << number << " to be recomputed";
       if (!layers.empty())
         error << "; it has " << *layers.begin() << " to " << *layers.rbegin();
       return error;

@@ -20,8 +20,7 @@ static LogicalResult verifyRecomputed(func::FuncOp func) {
                         (isa<FusableOpInterface>(op) && isPure(op));
     if (getWork(op) != Work::Recompute || isRepeatable)
       return WalkResult::advance();
-    return op->emitOpError(
-        "is computed again, but neither may a fused region hold it nor does a ds.recompute");
+    return op->emitOpError("is recomputed, but neither may a fused region hold it nor does a ds.recompute");
   });
   return failure(result.wasInterrupted());
 }

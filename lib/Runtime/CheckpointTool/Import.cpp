@@ -143,7 +143,7 @@ uint64_t countOf(const std::optional<int64_t> &number, uint64_t otherwise) {
 Result<uint64_t> stepOf(const ForeignCheckpoint &foreign, const ImportOptions &options, bool hasMoments) {
   if (!hasMoments && options.step.value_or(0) > 0)
     return Error{ExitCode::Usage,
-                 fmt::format("--step {}: {} has no states of an optimizer to go on with", *options.step,
+                 fmt::format("--step {}: {} has no states of an optimizer to resume with", *options.step,
                              quote(options.from)),
                  "leave --step out: a run begins with these weights"};
   if (!hasMoments || options.step)

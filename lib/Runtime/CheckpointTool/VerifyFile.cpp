@@ -67,7 +67,7 @@ public:
       if (Status status = check(chunk); !status)
         return status;
     if (size > file.bytes)
-      add(file.bytes, size - file.bytes, "are behind the end that the manifest says");
+      add(file.bytes, size - file.bytes, "are after the end that the manifest says");
     return nameTensors();
   }
 

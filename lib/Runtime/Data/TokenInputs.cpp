@@ -55,7 +55,7 @@ static Status checkInputs(const DataOptions &options, const TokenInputs &places,
                              quote(inputs[places.tokens].name), limit - 1),
                  "give the id of the token that ends a document");
   if (options.documentToken && !inputs[places.targets].hasIgnoreIndex)
-    return usage(fmt::format("--document-token: targets behind the end of a document cannot be left out, for "
+    return usage(fmt::format("--document-token: targets after the end of a document cannot be left out, for "
                              "the loss of {} has no ignore index",
                              quote(inputs[places.targets].name)),
                  "compile a model whose loss is cross_entropy of its logits");

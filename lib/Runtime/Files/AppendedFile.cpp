@@ -104,7 +104,7 @@ void AppendedFile::giveUp(int errorNumber) {
     close(std::exchange(fd, -1));
   if (std::exchange(warned, true) || !warning)
     return;
-  warning(ioError("write the " + form.what, path, errorNumber).message + "; training goes on" +
+  warning(ioError("write the " + form.what, path, errorNumber).message + "; training continues" +
           (errorNumber == EPIPE ? " without it" : ", lines will be missing"));
 }
 

@@ -149,7 +149,7 @@ bool HeaderParser::parse(NpyHeader &header) {
   }
   skipSpace();
   if (position != text.size())
-    return fail("text behind the dictionary");
+    return fail("text after the dictionary");
   return seen == 7 || fail("expects the keys descr, fortran_order and shape; one is missing");
 }
 

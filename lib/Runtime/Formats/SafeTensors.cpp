@@ -152,7 +152,7 @@ Status Reader::addEntry(const HeaderTables &header, const HeaderTables::Tensor &
   if (tensor.end < tensor.begin)
     return refuseOffsets("end before they begin");
   if (tensor.end > data.size())
-    return refuseOffsets("end behind the file, which has " + std::to_string(data.size()) +
+    return refuseOffsets("end after the file, which has " + std::to_string(data.size()) +
                          " bytes after the header");
   std::string reason;
   if (!tensorBytes(entry.dtype, entry.shape, entry.bytes, reason))

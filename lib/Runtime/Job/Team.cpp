@@ -17,7 +17,7 @@
 namespace ds::rt {
 namespace {
 
-constexpr const char *kAgreement = "agreement to go on";
+constexpr const char *kAgreement = "agreement to continue";
 constexpr const char *kSaving = "saving of weights";
 constexpr uint32_t kChannels = 3;
 

@@ -104,7 +104,7 @@ AppendedFile *CsvMonitor::fileOf(const char *tag) {
   Result<AppendedFile> opened =
       AppendedFile::open(path, {"table of " + header, "csv_monitor.job_name", goesOn}, warning);
   if (!opened) {
-    warning(opened.error().message + "; training goes on without it");
+    warning(opened.error().message + "; training continues without it");
     return nullptr;
   }
   file.emplace(std::move(*opened));

@@ -152,7 +152,7 @@ std::string spellProfile(const Program &program, const ModuleCost &model, uint64
                                  step, program.world, "parameters", model.parameters, "batch",
                                  program.accumulation, program.microBatch);
   static constexpr std::pair<const char *, Part> kParts[] = {{"forward", Part::Forward},
-                                                             {"made again", Part::Again},
+                                                             {"recomputed", Part::Again},
                                                              {"backward", Part::Backward},
                                                              {"update", Part::Update},
                                                              {"others", Part::None}};

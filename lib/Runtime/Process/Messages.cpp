@@ -32,7 +32,7 @@ void printLine(std::string line) {
   line = printableText(line) + '\n';
   const int error = writeAll(STDOUT_FILENO, line);
   if (error != 0 && !warned.exchange(true))
-    logLine(fmt::format("cannot write to standard output: {}; training goes on, lines will be missing",
+    logLine(fmt::format("cannot write to standard output: {}; training continues, lines will be missing",
                         std::strerror(error)));
 }
 

@@ -117,7 +117,7 @@ Status verifyMatmul(const OperandChecker &c) {
     DS_CHECK(c.sameType(k, 0));
   const MatmulExtras extras = c.extras();
   if (extras.count() + 3 != c.numOperands())
-    return refuse("{} has two operands of one kind behind its result", c.where());
+    return refuse("{} has two operands of one kind after its result", c.where());
   for (unsigned k = 0; k < 3; ++k) {
     if (c.operand(k).shape.size() < 2)
       return refuse("{} operand {} has rank {}, expected at least 2", c.where(), k,

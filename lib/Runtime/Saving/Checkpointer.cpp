@@ -51,7 +51,7 @@ Status Checkpointer::prepare(const Program &program, const Checkpoint *from) {
     Result<Snapshot> made = Snapshot::create(files);
     if (!made)
       return Error{made.error().code,
-                   "--save: for the copy that is written while training goes on: " + made.error().message,
+                   "--save: for the copy that is written while training continues: " + made.error().message,
                    "save with --save-mode sync, which needs no copy"};
     copy.emplace(std::move(*made));
   }
@@ -309,7 +309,8 @@ Status Checkpointer::noteFailure(const std::string &why) {
                  newestPath.empty() ? "free space, or name another directory with --save"
                                     : fmt::format("the newest checkpoint is '{}'", newestPath)};
   if (team.leads())
-    logLine(fmt::format("{}; training goes on ({} of {} failures in a row)", what, failures, kMostFailures));
+    logLine(
+        fmt::format("{}; training continues ({} of {} failures in a row)", what, failures, kMostFailures));
   return {};
 }
 

@@ -50,7 +50,7 @@ public:
       text += fmt::format("\n  unknown ({}): {}", unknown.size(), spellNames(unknown));
     for (size_t i = 0; i < std::min<size_t>(different.size(), 12); ++i)
       text += "\n  different: " + different[i];
-    return Error{ExitCode::Invalid, text, "go on with the model and the optimizer that were saved"};
+    return Error{ExitCode::Invalid, text, "resume with the model and the optimizer that were saved"};
   }
 
   std::vector<std::string> notes() const {

@@ -197,7 +197,7 @@ Result<bool> Resume::restore(Executor &executor) {
   if (verdict->kind == Verdict::Kind::Taken) {
     if (!team.leads())
       return true;
-    logLine(fmt::format("goes on from '{}' behind step {}: {} read by this rank in {:.3g} s",
+    logLine(fmt::format("resumes from '{}' after step {}: {} read by this rank in {:.3g} s",
                         chosen->directory(), chosen->manifest().step, bytesText(double(plan.bytes)),
                         static_cast<double>(nowNs() - begin) * 1e-9));
     for (const std::string &note : plan.notes)
@@ -228,7 +228,7 @@ Result<std::string> Resume::describe(const Program &program) {
   }
   const Manifest &from = chosen->manifest();
   std::string text =
-      fmt::format("dry run: would go on from '{}' behind step {}, with {} samples consumed\n"
+      fmt::format("dry run: would resume from '{}' after step {}, with {} samples consumed\n"
                   "  {} tensors, {} in {} files, written on a mesh {} of {} rank{}\n"
                   "  would be read on a mesh {} of {} rank{}: {} in all, {} by one rank at most\n",
                   chosen->directory(), from.step, from.data.samples, from.tensors.size(),
@@ -236,9 +236,9 @@ Result<std::string> Resume::describe(const Program &program) {
                   from.mesh.size() == 1 ? "" : "s", program.mesh.spell(), program.world,
                   program.world == 1 ? "" : "s", bytesText(double(all)), bytesText(double(most)));
   const bool same = from.planHash == program.planHash;
-  text += same
-              ? "  the program is the one that was saved: the run would go on bit by bit\n"
-              : "  the program is another one: exact values go on, roundings and orders of sums may differ\n";
+  text += same ? "  the program is the one that was saved: the run would resume to the bit\n"
+               : "  the program is another one: exact values are taken over, roundings and orders of sums "
+                 "may differ\n";
   for (const std::string &note : plan.notes)
     text += fmt::format("  {}\n", note);
   return text;

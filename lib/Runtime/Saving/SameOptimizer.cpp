@@ -61,7 +61,7 @@ Status checkSameOptimizer(const Program &program, const Manifest &manifest, cons
   return Error{ExitCode::Invalid,
                fmt::format("{} was trained by {}, but the program trains by {}", quote(directory),
                            saved.spell(), own.spell()),
-               "go on with the optimizer that was saved, or begin anew with its weights: ds-ckpt export and "
+               "resume with the optimizer that was saved, or begin anew with its weights: ds-ckpt export and "
                "ds-run --weights"};
 }
 

@@ -29,7 +29,7 @@ static Status checkIsNew(const std::string &directory, const StoreListing &listi
   return Error{ExitCode::Invalid,
                fmt::format("--save '{}': there are checkpoints of an earlier run, the last one of step {}",
                            directory, last->step),
-               "go on with that run by --resume auto, or name another directory with --save"};
+               "resume that run by --resume auto, or name another directory with --save"};
 }
 
 Status checkSaveDirectory(const TrainOptions &options, const Checkpoint *from) {
@@ -52,7 +52,7 @@ Status checkSaveDirectory(const TrainOptions &options, const Checkpoint *from) {
       ExitCode::Invalid,
       fmt::format("--save '{}': there are checkpoints of another run than '{}', the last one of step {}",
                   options.save, from->directory(), other->step),
-      "name an empty directory with --save, or go on with that run by --resume auto"};
+      "name an empty directory with --save, or resume that run by --resume auto"};
 }
 
 static Status setAsideAndTell(FileLayer &layer, const std::string &root,

@@ -204,7 +204,7 @@ Status Storage::finish(uint64_t id) {
                  fmt::format("storage {}: cannot {} the block at {}: {}", quote(directoryOf(outcome.offset)),
                              done.writes ? "write" : "read", placeOf(outcome.offset),
                              std::strerror(outcome.error)),
-                 "the disk may be failing: go on from the last checkpoint, elsewhere"};
+                 "the disk may be failing: resume from the last checkpoint, elsewhere"};
   }
   if (done.writes || !options.verify)
     return {};
@@ -247,7 +247,7 @@ Status Storage::compareDigests(uint64_t offset, const std::byte *data, uint64_t 
       return Error{ExitCode::Io,
                    fmt::format("storage {}: {} bytes at {} do not read as they were written",
                                quote(directoryOf(at)), digest.bytes, placeOf(at)),
-                   "the disk loses data: go on from the last checkpoint, elsewhere"};
+                   "the disk loses data: resume from the last checkpoint, elsewhere"};
   }
   return {};
 }

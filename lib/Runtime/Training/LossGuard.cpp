@@ -26,7 +26,7 @@ Result<uint64_t> LossGuard::goBack(const StepRecord &record, const std::string &
                  fmt::format("{}; the checkpoint to go back to is of step {}", reason, step), ""};
   passedOver += record.step - step;
   if (tell)
-    tell(fmt::format("{}: back to the checkpoint of step {}; the data go on behind step {}'s", reason, step,
+    tell(fmt::format("{}: back to the checkpoint of step {}; the data continue after step {}'s", reason, step,
                      record.step));
   return step;
 }

@@ -56,7 +56,7 @@ static Result<DataSource> openFor(const Program &program, const DataOptions &opt
     return Error{
         ExitCode::Invalid,
         "the program divides its losses by the number of targets of a step, but which elements of its "
-        "inputs are targets cannot be told",
+        "inputs are targets is not known",
         "compile it with \"loss_normalization\": \"micro_batches\""};
   return DataSource::open(options, std::move(specs));
 }

@@ -113,7 +113,7 @@ Status Run::openLog(const std::string &path) {
     if (!dropped) // no log is worth a training
       logLine(dropped.error().message + "; steps will be there twice");
     else if (*dropped > 0)
-      logLine(fmt::format("log '{}': {} line{} after step {} dropped, which {} made again", path, *dropped,
+      logLine(fmt::format("log '{}': {} line{} after step {} dropped, which {} repeated", path, *dropped,
                           *dropped == 1 ? "" : "s", firstStep, *dropped == 1 ? "is" : "are"));
   }
   Result<JsonLog> file = JsonLog::open(path, /*append=*/goesOn, logLine);
@@ -178,7 +178,7 @@ Status Run::goOn(const Program &program) {
       return Error{
           ExitCode::Usage,
           fmt::format("--seed {}: the checkpoint was made with seed {}", *options.seed, manifest.seed),
-          "leave --seed out: a run goes on with the numbers that it began with"};
+          "leave --seed out: a run resumes with the numbers that it began with"};
     seed = manifest.seed;
     firstStep = manifest.step;
     tokensBefore = manifest.data.tokens;

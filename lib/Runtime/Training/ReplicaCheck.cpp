@@ -122,11 +122,12 @@ Status ReplicaCheck::nameFirst(uint64_t step, const std::vector<uint64_t> &diges
     std::string who;
     for (const uint32_t rank : ranks)
       who += (who.empty() ? "" : ", ") + name(rank);
-    return Error{ExitCode::Diverged,
-                 fmt::format("step {}: replicas of '{}' differ: {}", step, replicated[i].state->name, who) +
-                     (ranks.size() == 1 ? " has other values than most"
-                                        : " are not what most are, or agree with nobody"),
-                 "a memory or a processor may have failed there: go on from the last checkpoint, without it"};
+    return Error{
+        ExitCode::Diverged,
+        fmt::format("step {}: replicas of '{}' differ: {}", step, replicated[i].state->name, who) +
+            (ranks.size() == 1 ? " has other values than most"
+                               : " are not what most are, or agree with nobody"),
+        "a memory or a processor may have failed there: resume from the last checkpoint, without it"};
   }
   return Error{ExitCode::Internal, fmt::format("step {}: replicas differ, but no state does", step), ""};
 }

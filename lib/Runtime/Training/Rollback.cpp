@@ -79,7 +79,7 @@ Status Run::nameLostNumber(const StepRecord &record, uint64_t index) {
     if (!found)
       return found.error();
     diagnostics.lostNumber = *found;
-    text = found->empty() ? "made again, the step has neither a NaN nor an infinity: a memory or a processor "
+    text = found->empty() ? "repeated, the step has neither a NaN nor an infinity: a memory or a processor "
                             "may have failed"
                           : "the first number that is not finite: " + *found;
     executor->takeTimings(); // the trace shows training

@@ -314,7 +314,7 @@ Status Run::evaluateAlone() {
   if (!record.evalLoss)
     return Error{ExitCode::Interrupted, "interrupted before the end of the data; no loss is known", ""};
   if (team.leads())
-    printLine(fmt::format("eval_loss {:.9g}  behind step {}  {} batches in {:.3g} s", *record.evalLoss,
+    printLine(fmt::format("eval_loss {:.9g}  after step {}  {} batches in {:.3g} s", *record.evalLoss,
                           firstStep, evalData->numBatches(), static_cast<double>(nowNs() - begin) * 1e-9));
   if (log)
     log->write(record);
@@ -359,7 +359,7 @@ Error Run::interruption() const {
                  ""};
   if (options.saveWeights.empty())
     return Error{ExitCode::Interrupted, fmt::format("interrupted {}{}; nothing was kept", when, by),
-                 "give --save DIR to go on later"};
+                 "give --save DIR to resume later"};
   return Error{ExitCode::Interrupted,
                fmt::format("interrupted {}{}; the weights are in '{}'", when, by, options.saveWeights), ""};
 }

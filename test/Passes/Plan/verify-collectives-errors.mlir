@@ -15,7 +15,7 @@ func.func @e1_recorded_twice() {
 // -----
 
 func.func @e1_waits_for_what_comes_later() {
-  // expected-error@+1 {{'ds.wait' op expects event 0 to be recorded before it is waited for, or stream compute never goes on}}
+  // expected-error@+1 {{'ds.wait' op expects event 0 to be recorded before it is waited for, or stream compute never continues}}
   ds.wait 0 on compute
   ds.record 0 on compute
   return
@@ -29,7 +29,7 @@ ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e2_reads_before_the_gather(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   %f = ds.alloc communication : !whole
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
   ds.record 0 on gather
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it reads bytes [0, 32) that are written there}}
@@ -46,7 +46,7 @@ ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e2_event_comes_too_early(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   ds.record 0 on compute
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.call fill(%x) writes [0] params [0.0] on compute : !whole
   ds.wait 0 on reduce
   // expected-error@+1 {{'ds.communicate' op expects stream reduce to wait for stream compute: it reads bytes [0, 32) that are written there}}
@@ -63,7 +63,7 @@ ds.mesh @mesh axes [dp = 2]
 func.func @e2_window_of_another_rank(%x: !whole {ds.input = "x"}, %y: !part {ds.input = "y"}) {
   %own = ds.view %x offset 0 shifts [dp = 4] : !whole -> !part
   %second = ds.view %x offset 4 : !whole -> !part
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.communicate all_reduce ins(%own) outs(%own) reduce sum along dp number 0 on reduce : (!part) -> !part
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it reads bytes [16, 32) that are written there}}
   ds.call copy(%second, %y) writes [1] params [] on compute : !part, !part
@@ -81,7 +81,7 @@ module {
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
     %f = ds.alloc communication offset 128 : !whole
-    // expected-note@+1 {{no event orders it behind this one}}
+    // expected-note@+1 {{no event orders it after this one}}
     ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
     %y = ds.alloc activations offset 128 : !whole
     // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [128, 160) that are written there}}
@@ -144,7 +144,7 @@ ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x
 // What a collective works in is written while it runs.
 func.func @e2_workspace_of_a_collective(%x: !whole {ds.input = "x"}, %w: !part {ds.state = @w}) {
   %s = ds.alloc workspace : !part
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum along dp number 0 workspace(%s : !part) on reduce : (!whole) -> !part
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it writes bytes [0, 16) that are written there}}
   ds.call fill(%s) writes [0] params [0.0] on compute : !part
@@ -158,7 +158,7 @@ func.func @e2_workspace_of_a_collective(%x: !whole {ds.input = "x"}, %w: !part {
 ds.mesh @mesh axes [dp = 2]
 ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 func.func @e2_workspace_of_a_call(%x: !whole {ds.input = "x"}, %y: !whole {ds.input = "y"}, %w: !part {ds.state = @w}) {
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.communicate reduce_scatter ins(%x) outs(%w) reduce sum along dp number 0 on reduce : (!whole) -> !part
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream reduce: it writes bytes [0, 16) that are written there}}
   ds.call fill(%y) writes [0] params [0.0] workspace(%w : !part) on compute : !whole
@@ -174,7 +174,7 @@ ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x
 // Who writes waits for who reads.
 func.func @e2_writes_what_is_being_gathered(%w: !part {ds.state = @w}) {
   %f = ds.alloc communication : !whole
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
   // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [0, 16) that are read there}}
   ds.call fill(%w) writes [0] params [0.0] on compute : !part
@@ -193,7 +193,7 @@ ds.kernel @double inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.
   ds.yield %d : tensor<4xf32>
 }
 func.func @e2_launch_reads_before_the_gather(%x: !part {ds.input = "x"}, %w: !part {ds.state = @w}) {
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.communicate all_reduce ins(%w) outs(%w) reduce sum along dp number 0 on reduce : (!part) -> !part
   // expected-error@+1 {{'ds.launch' op expects stream compute to wait for stream reduce: it reads bytes [0, 16) that are written there}}
   ds.launch @double ins(%w) outs(%x) on compute : (!part) -> (!part)
@@ -211,7 +211,7 @@ module {
   ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_an_input(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
     %f = ds.alloc communication offset 64 : !whole
-    // expected-note@+1 {{no event orders it behind this one}}
+    // expected-note@+1 {{no event orders it after this one}}
     ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
     // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [64, 96) that are written there}}
     ds.call fill(%x) writes [0] params [0.0] on compute : !whole
@@ -231,7 +231,7 @@ module {
   ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_a_state(%w: !part {ds.state = @w}, %v: !part {ds.state = @v}) {
     %f = ds.alloc communication offset 64 : !whole
-    // expected-note@+1 {{no event orders it behind this one}}
+    // expected-note@+1 {{no event orders it after this one}}
     ds.communicate all_gather ins(%w) outs(%f) along dp number 0 on gather : (!part) -> !whole
     // expected-error@+1 {{'ds.call' op expects stream compute to wait for stream gather: it writes bytes [64, 80) that are written there}}
     ds.call fill(%v) writes [0] params [0.0] on compute : !part
@@ -302,7 +302,7 @@ func.func @e6_items_overlap(%a: !whole {ds.input = "a"}, %b: !part {ds.input = "
 !device = !ds.buffer<tensor<4xf32>, [1], device>
 !host = !ds.buffer<tensor<4xf32>, [1], host>
 func.func @transfer_race(%a: !device, %h: !host) {
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.transfer %a to %h on to_host : !device, !host
   // expected-error@+1 {{expects stream compute to wait for stream to_host: it writes bytes [0, 16) that are read there}}
   ds.call fill(%a) writes [0] params [0.0 : f64] on compute : !device
@@ -315,7 +315,7 @@ func.func @transfer_race(%a: !device, %h: !host) {
 !device = !ds.buffer<tensor<4xf32>, [1], device>
 !host = !ds.buffer<tensor<4xf32>, [1], host>
 func.func @both_ways_race(%a: !device, %h: !host) {
-  // expected-note@+1 {{no event orders it behind this one}}
+  // expected-note@+1 {{no event orders it after this one}}
   ds.transfer %a to %h on to_host : !device, !host
   %b = ds.alloc activations offset 64 : !device
   // expected-error@+1 {{expects stream to_device to wait for stream to_host: it reads bytes [0, 16) that are written there}}
@@ -336,7 +336,7 @@ module {
   ds.state @h role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
   ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
   func.func @apart(%a: !device {ds.state = @a}, %b: !device {ds.state = @b}, %h: !host {ds.state = @h}, %g: !host {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    // expected-note@+1 {{no event orders it behind this one}}
+    // expected-note@+1 {{no event orders it after this one}}
     ds.transfer %a to %h on to_host : !device, !host
     ds.call fill(%b) writes [0] params [0.0 : f64] on compute : !device
     // expected-error@+1 {{expects stream compute to wait for stream to_host: it writes bytes [0, 16) that are written there}}

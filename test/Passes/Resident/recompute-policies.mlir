@@ -11,8 +11,8 @@
 // RUN: sed 's/DEMAND/recompute = {ops = ["softmax"]}/' %s | not ds-opt --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-OP
 // RUN: sed 's/DEMAND/recompute = {layers = [1, 7]}/' %s | not ds-opt --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-LAYER
 
-// NO-OP: error: forward has no op "softmax" to be made again; it has add, exp, matmul, reduce
-// NO-LAYER: error: forward has no layer 7 to be made again; it has 1 to 3
+// NO-OP: error: forward has no op "softmax" to be recomputed; it has add, exp, matmul, reduce
+// NO-LAYER: error: forward has no layer 7 to be recomputed; it has 1 to 3
 
 module attributes {ds.phase = #ds.phase<sharded>, ds.training = {DEMAND}} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>

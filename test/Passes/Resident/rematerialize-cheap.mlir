@@ -59,7 +59,7 @@ func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> 
 // FREE-NOT: ds.mul %[[H]]
 // FREE: ds.matmul %{{.*}}, %[[A]]
 
-// REMARK: remark: is made again in backward: 256 bytes are not kept, for {{.*}} s a step
+// REMARK: remark: is recomputed in backward: 256 bytes are not kept, for {{.*}} s a step
 func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   %h = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   %t = ds.tanh %h {ds.work = #ds.work<forward>} : tensor<8x8xf32>

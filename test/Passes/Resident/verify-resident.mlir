@@ -4,7 +4,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   func.func @last(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds.state = @w})
       -> (tensor<4x4xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    // expected-error@+1 {{'ds.matmul' op is computed again, but neither may a fused region hold it nor does a ds.recompute}}
+    // expected-error@+1 {{'ds.matmul' op is recomputed, but neither may a fused region hold it nor does a ds.recompute}}
     %p = ds.matmul %x, %w {ds.work = #ds.work<recompute>} : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
     return %p : tensor<4x4xf32>
   }

@@ -30,7 +30,7 @@ std::vector<std::string> ds::opt::chooseNotes(std::vector<Notice> notes, bool al
   for (size_t i = 0; i < shown; ++i)
     lines.push_back(notes[i].text);
   if (shown < notes.size())
-    lines.push_back(std::to_string(notes.size() - shown) + " more: --notes=all tells them");
+    lines.push_back(std::to_string(notes.size() - shown) + " more: --notes=all lists them");
   return lines;
 }
 

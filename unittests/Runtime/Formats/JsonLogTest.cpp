@@ -218,7 +218,7 @@ TEST_F(JsonLogTest, FullDiskWarnsOnce) {
   for (uint64_t i = 1; i < 5; ++i)
     log->write(step(i));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("No space left on device; training goes on"));
+  EXPECT_THAT(warnings[0], HasSubstr("No space left on device; training continues"));
 }
 
 TEST_F(JsonLogTest, LineThatDoesNotFitIsTakenBack) {
@@ -251,6 +251,6 @@ TEST_F(JsonLogTest, ReaderThatGoesAwayDoesNotKillTraining) {
   log->write(step(2)); // would be killed by SIGPIPE
   log->write(step(3));
   ASSERT_EQ(warnings.size(), 1u);
-  EXPECT_THAT(warnings[0], HasSubstr("Broken pipe; training goes on without it"));
+  EXPECT_THAT(warnings[0], HasSubstr("Broken pipe; training continues without it"));
 }
 } // namespace

@@ -133,7 +133,7 @@ TEST_F(NpyTest, Dictionary) {
   EXPECT_THAT(corruptHeader("{'descr': '<f4"), HasSubstr("unterminated"));
   EXPECT_THAT(corruptHeader("{'descr': '\\x3cf4'}"), HasSubstr("escape"));
   EXPECT_THAT(corruptHeader("{'descr': '<f4', 'fortran_order': False, 'shape': ()} x"),
-              HasSubstr("text behind"));
+              HasSubstr("text after"));
   std::string shape(2 * 65, '1');
   for (size_t i = 1; i < shape.size(); i += 2)
     shape[i] = ',';

@@ -181,7 +181,7 @@ TEST_F(SafeTensorsTest, TrailingJunk) {
 }
 TEST_F(SafeTensorsTest, TwoMissingBytes) {
   EXPECT_THAT(headerRefusal(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 6),
-              HasSubstr("end behind the file, which has 6 bytes"));
+              HasSubstr("end after the file, which has 6 bytes"));
 }
 TEST_F(SafeTensorsTest, EndBeforeBegin) {
   EXPECT_THAT(headerRefusal(R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"

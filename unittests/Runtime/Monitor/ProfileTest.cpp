@@ -67,7 +67,7 @@ TEST_F(ProfileTest, TellsPartsModulesAndTree) {
   const std::string text = spellProfile(program, profileOf(program, timings), 3, 0.1, {});
   EXPECT_THAT(text, HasSubstr("profile of step 3 on rank 0 of 1"));
   EXPECT_THAT(text, HasSubstr("  forward        4.000 GFLOP    0.020000 s    0.2000 TFLOP/s\n"));
-  EXPECT_THAT(text, HasSubstr("  made again     1.000 GFLOP    0.010000 s"));
+  EXPECT_THAT(text, HasSubstr("  recomputed     1.000 GFLOP    0.010000 s"));
   EXPECT_THAT(text, HasSubstr("  step        0.100000 s, 20.00 samples/s"));
   EXPECT_THAT(text,
               HasSubstr("depth 2\n  parameters   h.0 32\n  forward      h.1 3.000 GFLOP\n  forward time h."));
