@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ds::analysis {
 
@@ -49,12 +50,15 @@ std::optional<std::string> check(const ResidencyPlan &plan, const ResidencyProbl
     return fault;
   bool fits = true;
   for (uint32_t space = 0; space < problem.spaces.size(); ++space) {
-    std::vector<int64_t> bytes = problem.spaces[space].liveBytes;
+    const std::vector<int64_t> &live = problem.spaces[space].liveBytes;
+    std::vector<int64_t> change(live.size() + 1, 0); // a value of the first layer is held through the step
     for (const ResidencyWay &way : taken)
       for (const ResidencyHold &hold : way.holds)
-        for (uint32_t moment = hold.begin; hold.space == space && moment < hold.end; ++moment)
-          bytes[moment] += hold.bytes;
-    int64_t peak = bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end());
+        if (hold.space == space && hold.begin < hold.end)
+          change[hold.begin] += hold.bytes, change[hold.end] -= hold.bytes;
+    int64_t held = 0, peak = live.empty() ? 0 : std::numeric_limits<int64_t>::min();
+    for (size_t moment = 0; moment < live.size(); ++moment)
+      peak = std::max(peak, live[moment] + (held += change[moment]));
     if (peak != plan.peakBytes[space])
       return "space " + std::to_string(space) + " holds " + std::to_string(peak) +
              " bytes, but the plan says " + std::to_string(plan.peakBytes[space]);
