@@ -22,6 +22,7 @@ void Placer::Block::insert(int at, const Placed &placed, uint64_t bits) {
   begin[at] = placed.begin, end[at] = placed.end, lo[at] = placed.lo, hi[at] = placed.hi;
   mask |= bits;
   top = std::max(top, placed.hi);
+  lastBegin = std::max(lastBegin, placed.begin), firstEnd = std::min(firstEnd, placed.end);
   ++count;
 }
 
@@ -77,9 +78,21 @@ void Placer::occupy(const Placed &placed) {
 
 /// How many of the block's items live at some time of [from, to). A sum, for compilers make vectors of it.
 int Placer::Block::countLive(int32_t from, int32_t to) const {
+  if (allLive(from, to))
+    return count;
   int live = 0;
   for (int i = 0; i < kBlock; ++i)
     live += (begin[i] < to) & (end[i] > from);
+  return live;
+}
+
+/// Bit i: whether item i does.
+unsigned Placer::Block::findLive(int32_t from, int32_t to) const {
+  if (allLive(from, to))
+    return (1u << count) - 1;
+  unsigned live = 0;
+  for (int i = 0; i < kBlock; ++i)
+    live |= unsigned((begin[i] < to) & (end[i] > from)) << i;
   return live;
 }
 
@@ -97,9 +110,7 @@ int64_t Placer::place(const Item &item, Fit fit) {
       stepCount += 6 + 2 * block.countLive(item.begin, item.end);
       continue;
     }
-    unsigned live = 0;
-    for (int i = 0; i < kBlock; ++i)
-      live |= unsigned((block.begin[i] < item.end) & (block.end[i] > item.begin)) << i;
+    unsigned live = block.findLive(item.begin, item.end);
     stepCount += 6 + 2 * std::popcount(live);
     examinedCount += std::popcount(live);
     for (; live; live &= live - 1) {

@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace ds::analysis::detail {
@@ -62,10 +63,15 @@ private:
     uint64_t mask = 0; ///< 64ths of the time line in which an item of the block lives
     int count = 0;
     int64_t top = 0; ///< the highest end
+    int32_t lastBegin = 0, firstEnd = std::numeric_limits<int32_t>::max(); ///< of its items
     int32_t begin[kBlock], end[kBlock];
     int64_t lo[kBlock], hi[kBlock];
     Block();
+    /// Whether all items live at some time of [from, to): mostly, where values are stacked from forward to
+    /// backward. False says nothing.
+    bool allLive(int32_t from, int32_t to) const { return lastBegin < to && firstEnd > from; }
     int countLive(int32_t from, int32_t to) const;
+    unsigned findLive(int32_t from, int32_t to) const;
     void insert(int at, const Placed &placed, uint64_t bits);
   };
 
