@@ -160,6 +160,35 @@ public:
     c.workspace = workspace;
     return c;
   }
+  /// One end of a message that is called `name`, for the exchange of a stage with others.
+  struct End {
+    CollectiveKind kind; ///< Send or Recv
+    std::string name;
+    uint32_t buffer, partner;
+  };
+  /// Messages along pp that do not wait for each other. Returns the number of the first command.
+  uint32_t exchange(const std::vector<End> &ends, uint8_t stream = 0) {
+    const auto first = static_cast<uint32_t>(program.commands.size());
+    for (size_t i = 0; i < ends.size(); ++i) {
+      const auto callee = static_cast<uint32_t>(program.collectives.size());
+      const Buffer &buffer = program.buffers[ends[i].buffer];
+      program.collectives.push_back({ends[i].kind,
+                                     Reduction::None,
+                                     buffer.dtype,
+                                     static_cast<uint64_t>(numElements(buffer)),
+                                     {0},
+                                     ends[i].name});
+      command(CommandKind::Collective, callee, {ends[i].buffer},
+              {ends[i].partner, static_cast<int64_t>(ends.size() - 1 - i)}, stream);
+    }
+    return first;
+  }
+  uint32_t send(std::string name, uint32_t buffer, uint32_t to, uint8_t stream = 0) {
+    return exchange({{CollectiveKind::Send, std::move(name), buffer, to}}, stream);
+  }
+  uint32_t receive(std::string name, uint32_t buffer, uint32_t from, uint8_t stream = 0) {
+    return exchange({{CollectiveKind::Recv, std::move(name), buffer, from}}, stream);
+  }
   uint32_t input(std::string name, std::vector<int64_t> shape, DType dtype = DType::F32, int64_t limit = 0) {
     const uint32_t id = keep(std::move(shape), dtype);
     program.inputs.push_back({std::move(name), id, limit, false, 0, stage()});

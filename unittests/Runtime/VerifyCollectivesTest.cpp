@@ -134,8 +134,9 @@ TEST(VerifyCollectives, Table) {
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction(4); }), HasSubstr("reduction 4"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].dtype = DType(9); }), HasSubstr("dtype 9"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));
-  EXPECT_THAT(after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
-              HasSubstr("is a send, which format " + std::to_string(kProgramFormat) + " does not have"));
+  EXPECT_THAT(
+      after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
+      HasSubstr("'all_gather_0' is a send along dp, but messages run along axes of the pipeline: no axis"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction::Sum; }),
               HasSubstr("is a all_gather with reduction sum"));
   EXPECT_THAT(after([](Program &p) { p.collectives[1].reduction = Reduction::None; }),
@@ -162,9 +163,9 @@ TEST(VerifyCollectives, Commands) {
   EXPECT_THAT(after([](Program &p) { p.commands[kCast].numParams = 0; }),
               HasSubstr("has 1 operands and 0 params"));
   EXPECT_THAT(after([](Program &p) { p.params[p.commands[kCast].firstParam] = 4; }),
-              HasSubstr("broadcasts from rank 4 of 4"));
+              HasSubstr("names rank 4 of 4 for broadcast 'broadcast_3'"));
   EXPECT_THAT(after([](Program &p) { p.params[p.commands[kCast].firstParam] = -1; }),
-              HasSubstr("broadcasts from rank -1 of 4"));
+              HasSubstr("names rank -1 of 4 for broadcast 'broadcast_3'"));
 }
 
 TEST(VerifyCollectives, Operands) {
@@ -233,7 +234,7 @@ TEST(VerifyGrids, CountTheRanksOfAGroup) {
   }),
               HasSubstr("operand 1 is f32 [16], expected 32 packed elements of f32 for all_gather"));
   EXPECT_THAT(Grid().after([](Grid &, Program &p) { p.params[0] = 2; }),
-              HasSubstr("broadcasts from rank 2 of 2"));
+              HasSubstr("names rank 2 of 2 for broadcast"));
   EXPECT_THAT(Grid().after([](Grid &, Program &p) { p.commands[1].workspace = UINT32_MAX; }),
               HasSubstr("reduce_scatter 'reduce_scatter_1' on 2 ranks needs 64"));
 }

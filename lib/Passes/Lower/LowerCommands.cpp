@@ -148,9 +148,11 @@ LogicalResult CommandLowering::lower(CommunicateOp op) {
   command.callee = program.collectives.size();
   const rt::CollectiveTraits &traits = traitsOf(op.getKind());
   bool isOneBuffer = op.getInputs() == op.getOutputs();
-  if (!traits.hasCommand || (traits.isOneOperand && !isOneBuffer))
+  if (traits.isMessage)
+    return op.emitOpError("is between stages, but programs of several stages are not made yet");
+  if (traits.isOneOperand && !isOneBuffer)
     return op.emitOpError("has no command in a program: a ")
-           << stringifyCollectiveKind(op.getKind()) << (isOneBuffer ? "" : " out of place");
+           << stringifyCollectiveKind(op.getKind()) << " out of place";
   if (builder.mesh.getSize(op.getAxes()) == 1)
     return op.emitOpError("expects axes of several ranks, but got ")
            << builder.mesh.getMesh().spell(builder.mesh.find(op.getAxes()));

@@ -9,6 +9,7 @@
 #include "Program/Verify.h"
 
 #include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Program/Messages.h"
 
 namespace ds::rt {
 namespace {
@@ -43,7 +44,7 @@ public:
       return communicator.allToAll(in, out, partBytes, what);
     case CollectiveKind::Send:
     case CollectiveKind::Recv:
-      break; // verifyProgram refuses them
+      break; // ExchangeTask
     }
     return Error{ExitCode::Internal, "a collective of unknown kind", ""};
   }
@@ -54,6 +55,27 @@ private:
   void *in, *out, *staging;
   uint64_t partBytes;
   uint32_t root = 0;
+};
+
+/// All messages of an exchange.
+class ExchangeTask final : public Task {
+public:
+  ExchangeTask(const Binding &binding, Exchange exchange, Communicator &communicator)
+      : communicator(communicator) {
+    const Program &p = binding.program;
+    for (uint32_t i = exchange.first; i < exchange.end(); ++i) {
+      const Command &command = p.commands[i];
+      const Collective &collective = p.collectives[command.callee];
+      messages.push_back(
+          {collective.kind == CollectiveKind::Send, binding.address(p.operands[command.firstOperand]),
+           collective.elements * byteSize(collective.dtype), partnerOf(p, command), collective.name.c_str()});
+    }
+  }
+  Status run() override { return communicator.exchange(messages); }
+
+private:
+  Communicator &communicator;
+  std::vector<Message> messages;
 };
 
 } // namespace
@@ -69,7 +91,12 @@ Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t in
                              describeCommand(binding.program, index), communicator ? communicator->size() : 0,
                              command.stream, mesh.size(axes), mesh.spell(axes)),
                  ""};
-  return std::unique_ptr<Task>(std::make_unique<CollectiveTask>(binding, command, *communicator));
+  if (!isMessage(binding.program, command))
+    return std::unique_ptr<Task>(std::make_unique<CollectiveTask>(binding, command, *communicator));
+  const Exchange exchange = exchangeOf(binding.program, index);
+  if (exchange.first != index)
+    return std::unique_ptr<Task>();
+  return std::unique_ptr<Task>(std::make_unique<ExchangeTask>(binding, exchange, *communicator));
 }
 
 } // namespace ds::rt

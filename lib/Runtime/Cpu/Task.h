@@ -40,12 +40,12 @@ struct Binding {
   Storage *storage = nullptr;         ///< null where the program has none
 };
 
-/// The task of program.commands[index], or null for an event. Fails with ExitCode::Device when a plugin is
-/// missing or cannot do what the plan asks.
+/// The task of program.commands[index], or null for an event and for a message that another command carries.
+/// Fails with ExitCode::Device when a plugin is missing or cannot do what the plan asks.
 Result<std::unique_ptr<Task>> bindCommand(const Binding &binding, uint32_t index);
 
-/// The same for a collective. Fails with ExitCode::Internal when its stream has no communicator of as many
-/// ranks as the mesh has along its axes.
+/// The same for a collective, and for all messages of an exchange with its first one. Fails with
+/// ExitCode::Internal when its stream has no communicator of as many ranks as the mesh has along its axes.
 Result<std::unique_ptr<Task>> bindCollective(const Binding &binding, uint32_t index);
 
 /// The same for a storage command.

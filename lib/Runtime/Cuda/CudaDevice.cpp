@@ -225,7 +225,7 @@ Status CudaDevice::makeStreams() {
 Status CudaDevice::bind(uint32_t command, const Address &address) {
   tasks.resize(program->commands.size());
   const Command &bound = program->commands[command];
-  for (uint32_t m = 0; m < numBindings(*program, bound); ++m) {
+  for (uint32_t m = 0; m < numBindings(*program, command); ++m) {
     if (places.size() == m)
       places.emplace_back([address, m](uint32_t buffer) { return address(buffer, m); });
     const Binding binding{driver,     hardware,  *program, module, streams[bound.stream],

@@ -92,7 +92,7 @@ Status Executor::loadHere(const ExecutorOptions &options) {
 
 /// Binds a command for every place that its operands have over micro-batches.
 Status Executor::bind(const ExecutorOptions &options, uint32_t command) {
-  for (uint32_t m = 0; m < numBindings(prog, prog.commands[command]); ++m) {
+  for (uint32_t m = 0; m < numBindings(prog, command); ++m) {
     const Binding binding{prog,
                           image,
                           [this, m](uint32_t buffer) { return data(buffer, m); },

@@ -55,7 +55,7 @@ Status HostCommands::useHost(std::byte *host) {
 
 Status HostCommands::bind(uint32_t command, const Device::Address &address) {
   static const CommunicatorOf kAlone; // no collective is the host's
-  for (uint32_t m = 0; m < numBindings(program, program.commands[command]); ++m) {
+  for (uint32_t m = 0; m < numBindings(program, command); ++m) {
     const Binding binding{program,   image,  [&](uint32_t buffer) -> void * { return address(buffer, m); },
                           bestIsa(), kAlone, disk};
     Result<std::unique_ptr<Task>> task = bindCommand(binding, command);

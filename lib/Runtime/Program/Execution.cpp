@@ -27,8 +27,8 @@ Execution executeAlone(const Program &program, uint32_t segment, uint32_t microB
   return {segment, microBatch, worksOnMicroBatch(program.segments[segment])};
 }
 
-uint64_t slotPeriod(const Program &program, const Command &command) {
-  uint64_t period = 1;
+/// The least common multiple, until it is known to be more than any program may ask for.
+static uint64_t extendPeriod(uint64_t period, const Program &program, const Command &command) {
   const auto add = [&](uint32_t buffer) {
     if (period < UINT32_MAX)
       period = std::lcm(period, uint64_t(program.buffers[buffer].slots));
@@ -42,8 +42,24 @@ uint64_t slotPeriod(const Program &program, const Command &command) {
   return period;
 }
 
-uint32_t numBindings(const Program &program, const Command &command) {
-  return static_cast<uint32_t>(std::min<uint64_t>(slotPeriod(program, command), program.accumulation));
+uint64_t slotPeriod(const Program &program, const Command &command) {
+  return extendPeriod(1, program, command);
+}
+
+uint64_t slotPeriod(const Program &program, Exchange exchange) {
+  uint64_t period = 1;
+  for (uint32_t i = exchange.first; i < exchange.end(); ++i)
+    period = extendPeriod(period, program, program.commands[i]);
+  return period;
+}
+
+uint32_t numBindings(const Program &program, uint32_t command) {
+  Exchange bound{command, 1};
+  if (isMessage(program, program.commands[command]))
+    bound = exchangeOf(program, command);
+  if (bound.first != command)
+    return 1;
+  return static_cast<uint32_t>(std::min<uint64_t>(slotPeriod(program, bound), program.accumulation));
 }
 
 } // namespace ds::rt

@@ -2,7 +2,7 @@
 #ifndef DS_LIB_RUNTIME_PROGRAM_EXECUTION_H
 #define DS_LIB_RUNTIME_PROGRAM_EXECUTION_H
 
-#include "ds/Runtime/Program/Program.h"
+#include "ds/Runtime/Program/Messages.h"
 
 namespace ds::rt {
 
@@ -24,10 +24,13 @@ Execution executeAlone(const Program &program, uint32_t segment, uint32_t microB
 /// After how many micro-batches the operands and the workspace of `command` are all in the slots they were
 /// in. Stops counting where that is known to be more than any program may ask for.
 uint64_t slotPeriod(const Program &program, const Command &command);
+/// The same for all messages of an exchange.
+uint64_t slotPeriod(const Program &program, Exchange exchange);
 
 /// For how many micro-batches `command` is bound, each with other addresses: that for micro-batch m serves as
-/// well m + this number. Requires a program that verifyProgram accepts.
-uint32_t numBindings(const Program &program, const Command &command);
+/// well m + this number. The first command of an exchange is bound for all of it, the others have nothing to
+/// bind. Requires a program that verifyProgram accepts.
+uint32_t numBindings(const Program &program, uint32_t command);
 
 } // namespace ds::rt
 

@@ -1,17 +1,51 @@
-//===- Stages.cpp - Which part of a program a rank runs ------------------------===//
+//===- Stages.cpp - Which part of a program a rank runs, and whom it meets -----===//
 #include "Stages.h"
+#include "ds/Runtime/Program/Messages.h"
 
 #include <utility>
 
 namespace ds::rt {
 
-/// The axis of the pipeline, or its sub-axes; empty without a pipeline.
-static AxisSet pipelineAxes(const Mesh &mesh) { return mesh.find(kPipelineAxis).value_or(AxisSet()); }
+AxisSet pipelineAxes(const Mesh &mesh) { return mesh.find(kPipelineAxis).value_or(AxisSet()); }
 
 uint32_t numStages(const Program &program) { return program.mesh.size(pipelineAxes(program.mesh)); }
 
 uint32_t stageOf(const Program &program, uint32_t rank) {
   return program.mesh.position(rank, pipelineAxes(program.mesh));
+}
+
+StageGrid::StageGrid(const Mesh &mesh) : mesh(mesh) {
+  std::vector<MeshAxis> list;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+    if (pipelineAxes(mesh).has(axis)) {
+      axes.push_back(axis);
+      list.push_back(mesh.axes()[axis]);
+    }
+  grid = Mesh(std::move(list));
+}
+
+AxisSet StageGrid::along(AxisSet given) const {
+  AxisSet set;
+  for (unsigned i = 0; i < axes.size(); ++i)
+    if (given.has(axes[i]))
+      set.add(i);
+  return set;
+}
+
+uint32_t StageGrid::meeting(uint32_t stage, AxisSet given, uint32_t position) const {
+  const AxisSet set = along(given);
+  std::vector<uint32_t> coordinates = grid.coordinates(stage);
+  for (unsigned axis = 0; axis < grid.numAxes(); ++axis)
+    if (set.has(axis))
+      coordinates[axis] = position / grid.stride(axis, set) % grid.axes()[axis].size;
+  return grid.rankAt(coordinates);
+}
+
+uint32_t StageGrid::firstRank(uint32_t stage) const {
+  std::vector<uint32_t> coordinates(mesh.numAxes());
+  for (unsigned i = 0; i < axes.size(); ++i)
+    coordinates[axes[i]] = grid.coordinate(stage, i);
+  return mesh.rankAt(coordinates);
 }
 
 namespace {
@@ -65,6 +99,21 @@ Program takeStage(Program program, uint32_t stage) {
     own.evaluation = static_cast<int32_t>(numbers[static_cast<size_t>(own.evaluation)]);
   program.stages.assign(1, std::move(own));
   return program;
+}
+
+bool isMessage(const Program &program, const Command &command) {
+  return command.kind == CommandKind::Collective &&
+         traitsOf(program.collectives[command.callee].kind).isMessage;
+}
+
+/// Counts down to 0 from the first message on: a command belongs to the one before that counts one more.
+Exchange exchangeOf(const Program &program, uint32_t index) {
+  const auto behind = [&](uint32_t command) { return behindOf(program, program.commands[command]); };
+  uint32_t first = index;
+  while (first > 0 && isMessage(program, program.commands[first - 1]) &&
+         behind(first - 1) == behind(first) + 1)
+    --first;
+  return {first, behind(first) + 1};
 }
 
 } // namespace ds::rt

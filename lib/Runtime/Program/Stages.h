@@ -9,6 +9,9 @@ namespace ds::rt {
 /// The axis of the mesh along which ranks hold different stages.
 inline constexpr const char *kPipelineAxis = "pp";
 
+/// That axis, or its sub-axes; empty without a pipeline.
+AxisSet pipelineAxes(const Mesh &mesh);
+
 /// How many stages the mesh is for: its size along the pipeline's axis, 1 without one.
 uint32_t numStages(const Program &program);
 
@@ -20,6 +23,28 @@ uint32_t stageOf(const Program &program, uint32_t rank);
 /// lifetimes are numbered anew where there were several stages. Requires a program that verifyProgram
 /// accepts.
 Program takeStage(Program program, uint32_t stage);
+
+/// Stages by their coordinates along the pipeline's axes: whom a stage meets along some of them.
+class StageGrid {
+public:
+  explicit StageGrid(const Mesh &mesh);
+
+  uint32_t size() const { return grid.size(); }
+  /// Stages that meet along `axes` of the whole mesh, of which only the pipeline's count.
+  uint32_t numMeeting(AxisSet axes) const { return grid.size(along(axes)); }
+  /// The stage at `position` of those that `stage` meets along `axes`. Requires a position below their
+  /// number.
+  uint32_t meeting(uint32_t stage, AxisSet axes, uint32_t position) const;
+  /// The lowest rank of a stage.
+  uint32_t firstRank(uint32_t stage) const;
+
+private:
+  AxisSet along(AxisSet axes) const;
+
+  const Mesh mesh;
+  std::vector<unsigned> axes; ///< the pipeline's, by their numbers in the mesh
+  Mesh grid;                  ///< of these alone: its ranks are the stages
+};
 
 } // namespace ds::rt
 

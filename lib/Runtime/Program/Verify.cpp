@@ -136,7 +136,8 @@ bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh) {
 }
 
 Status verifyProgram(const Program &program) {
-  for (auto check : {verifyTables, verifySegments, verifySchedules, verifyLifetimes, verifyEvents})
+  for (auto check :
+       {verifyTables, verifySegments, verifySchedules, verifyLifetimes, verifyEvents, verifyMeetings})
     if (Status status = check(program); !status)
       return status;
   return {};

@@ -2,7 +2,8 @@
 //
 // Each part checks one layer and trusts the ones before it: tables (indices, enumerations, geometry), then
 // library commands and collectives (operands against Library.h and Program.h), then segments and their
-// schedule (what is done when), then lifetimes and events (who holds which byte when).
+// schedule (what is done when), then lifetimes and events (who holds which byte when), then what stages have
+// with each other.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_PROGRAM_VERIFY_H
@@ -21,6 +22,10 @@ template <class... Args>
 Error refuse(fmt::format_string<Args...> what, Args &&...args) {
   return Error{ExitCode::Corrupt, fmt::format(what, std::forward<Args>(args)...), ""};
 }
+
+/// Of a buffer, and after how many micro-batches a command's operands are where they were: commands are bound
+/// once for each.
+inline constexpr uint32_t kMaxSlots = 1024;
 
 /// Whether `value` is an enumerator; `last` is the last one.
 template <class Enum>
@@ -59,6 +64,10 @@ Status verifyInterfaces(const Program &program, std::string_view lines, bool ofH
 Status verifyKernelCommand(const Program &program, uint64_t command);
 Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);
+/// Exchanges are whole, and their messages share nothing that one of them receives (Messages.h).
+Status verifyExchanges(const Program &program);
+/// In every step and evaluation stages send what others receive, and nobody waits for ever.
+Status verifyMeetings(const Program &program);
 Status verifyStorageSettings(const Program &program);
 Status verifyStorageCommand(const Program &program, uint64_t command);
 /// A command that is none of storage names no bytes of storage: it would take their places for addresses.

@@ -1,13 +1,14 @@
 //===- VerifyCollectives.cpp - What ranks do together, against Program.h -------===//
 //
 // A collective moves as many bytes as its table entry says, whatever the operands' shapes are: each rule here
-// is a memory-safety rule, for every rank. That all ranks issue the same sequence needs no check: they run
-// one program, and nothing in it branches.
+// is a memory-safety rule, for every rank. That all ranks of a stage issue the same sequence needs no check:
+// they run one program, and nothing in it branches. What stages have with each other is checked behind
+// schedules (VerifyMeetings.cpp).
 //
 //===---------------------------------------------------------------------------===//
+#include "Execution.h"
+#include "Stages.h"
 #include "Verify.h"
-
-#include <algorithm>
 
 namespace ds::rt {
 namespace {
@@ -24,9 +25,6 @@ Status verifyEntry(const Program &p, size_t i) {
                   int(DType::Bool));
   if (c.name.empty() || c.name.size() > 4096)
     return refuse("collectives[{}] has a name of {} bytes, allowed are 1 to 4096", i, c.name.size());
-  if (!traitsOf(c.kind).hasCommand)
-    return refuse("collectives[{}] '{}' is a {}, which format {} does not have", i, c.name, spell(c.kind),
-                  kProgramFormat);
   if (traitsOf(c.kind).reduces != (c.reduction != Reduction::None))
     return refuse("collectives[{}] '{}' is a {} with reduction {}", i, c.name, spell(c.kind),
                   spell(c.reduction));
@@ -35,6 +33,9 @@ Status verifyEntry(const Program &p, size_t i) {
   if (c.axes.isEmpty() || !p.mesh.all().hasAll(c.axes))
     return refuse("collectives[{}] '{}' runs along axes {:#x}, expected some of the {} of the mesh", i,
                   c.name, c.axes.bits(), p.mesh.numAxes());
+  if (const AxisSet stages = pipelineAxes(p.mesh); traitsOf(c.kind).isMessage && !stages.hasAll(c.axes))
+    return refuse("collectives[{}] '{}' is a {} along {}, but messages run along axes of the pipeline: {}", i,
+                  c.name, spell(c.kind), p.mesh.spell(c.axes), p.mesh.spell(stages));
   if (const uint32_t ranks = p.mesh.size(c.axes);
       c.elements < 1 || c.elements > kMaxBytes / byteSize(c.dtype) / ranks)
     return refuse("collectives[{}] '{}' moves {} elements of each of {} ranks, allowed are 1 to {} bytes", i,
@@ -44,8 +45,10 @@ Status verifyEntry(const Program &p, size_t i) {
 
 /// How many parts of the collective's elements each operand of its command has.
 std::vector<uint64_t> partsOf(const CollectiveTraits &traits, uint64_t ranks) {
-  std::vector<uint64_t> parts = {traits.count(traits.input, ranks)};
-  if (!traits.isOneOperand)
+  std::vector<uint64_t> parts;
+  if (traits.input != Parts::None)
+    parts.push_back(traits.count(traits.input, ranks));
+  if (traits.output != Parts::None && !traits.isOneOperand)
     parts.push_back(traits.count(traits.output, ranks));
   return parts;
 }
@@ -104,12 +107,76 @@ Status verifyOperand(const Program &p, uint64_t index, uint32_t k, const Collect
   return {};
 }
 
+/// The rank that it names, and of a message how many of its exchange are behind it.
+Status verifyParams(const Program &p, uint64_t index, const Collective &collective) {
+  const Command &c = p.commands[index];
+  const auto ranks = static_cast<int64_t>(p.mesh.size(collective.axes));
+  const int64_t *params = p.params.data() + c.firstParam;
+  if (c.numParams >= 1 && (params[0] < 0 || params[0] >= ranks))
+    return refuse("{} names rank {} of {} for {} '{}'", describeCommand(p, index), params[0], ranks,
+                  spell(collective.kind), collective.name);
+  if (traitsOf(collective.kind).isMessage && (params[1] < 0 || params[1] >= int64_t(kMaxMessages)))
+    return refuse("{} has {} messages of its exchange after it, allowed are 0 to {}",
+                  describeCommand(p, index), params[1], kMaxMessages - 1);
+  return {};
+}
+
 } // namespace
 
 Status verifyCollectives(const Program &p) {
   for (size_t i = 0; i < p.collectives.size(); ++i)
     if (Status status = verifyEntry(p, i); !status)
       return status;
+  return {};
+}
+
+/// A message that is not the last of its exchange has the next one right behind it.
+static Status verifyNextMessage(const Program &p, uint64_t index) {
+  const Command &c = p.commands[index];
+  const uint32_t behind = behindOf(p, c);
+  if (behind == 0)
+    return {};
+  const bool isLast = index + 1 == p.commands.size();
+  const Command &next = p.commands[isLast ? index : index + 1];
+  if (!isLast && isMessage(p, next) && next.stream == c.stream && behindOf(p, next) == behind - 1 &&
+      p.collectives[next.callee].axes == p.collectives[c.callee].axes)
+    return {};
+  return refuse("{} has {} messages of its exchange after it, but {} is none along {} on stream {} with {}",
+                describeCommand(p, index), behind, isLast ? "what follows" : describeCommand(p, index + 1),
+                p.mesh.spell(p.collectives[c.callee].axes), c.stream, behind - 1);
+}
+
+/// What is received shares no byte with other messages of the exchange.
+static Status verifyApart(const Program &p, Exchange exchange) {
+  const auto bufferOf = [&](uint32_t i) -> const Buffer & {
+    return p.buffers[p.operands[p.commands[i].firstOperand]];
+  };
+  for (uint32_t i = exchange.first; i < exchange.end(); ++i)
+    for (uint32_t other = exchange.first; other < exchange.end(); ++other)
+      if (other != i && p.collectives[p.commands[i].callee].kind == CollectiveKind::Recv &&
+          mayOverlap(bufferOf(i), bufferOf(other), p.mesh))
+        return refuse("{} receives bytes that {} of the same exchange has too", describeCommand(p, i),
+                      describeCommand(p, other));
+  return {};
+}
+
+Status verifyExchanges(const Program &p) {
+  for (uint64_t i = 0; i < p.commands.size(); ++i)
+    if (isMessage(p, p.commands[i]))
+      if (Status status = verifyNextMessage(p, i); !status)
+        return status;
+  for (uint32_t i = 0; i < p.commands.size(); ++i) {
+    if (!isMessage(p, p.commands[i]))
+      continue;
+    const Exchange exchange = exchangeOf(p, i);
+    if (const uint64_t period = slotPeriod(p, exchange); period > kMaxSlots)
+      return refuse("{} begins an exchange of which the slots return together after {} micro-batches, the "
+                    "limit is {}",
+                    describeCommand(p, i), period, kMaxSlots);
+    if (Status status = verifyApart(p, exchange); !status)
+      return status;
+    i = exchange.end() - 1;
+  }
   return {};
 }
 
@@ -132,9 +199,8 @@ Status verifyCollectiveCommand(const Program &p, uint64_t index) {
   for (uint32_t k = 0; k < c.numOperands; ++k)
     if (Status status = verifyOperand(p, index, k, collective, parts[k]); !status)
       return status;
-  if (c.numParams == 1 && (p.params[c.firstParam] < 0 || p.params[c.firstParam] >= int64_t(ranks)))
-    return refuse("{} broadcasts from rank {} of {}", describeCommand(p, index), p.params[c.firstParam],
-                  ranks);
+  if (Status status = verifyParams(p, index, collective); !status)
+    return status;
   if (c.numOperands == 2) {
     const Buffer &in = p.buffers[p.operands[c.firstOperand]],
                  &out = p.buffers[p.operands[c.firstOperand + 1]];

@@ -7,6 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Verify.h"
+#include "ds/Runtime/Program/Messages.h"
 
 #include <algorithm>
 #include <array>
@@ -140,11 +141,16 @@ public:
   }
 
 private:
+  /// While a message is under way all buffers of its exchange are in use.
   Status checkOperands(uint64_t index) {
     const Command &c = program.commands[index];
-    for (uint32_t k = 0; k < c.numOperands; ++k)
-      if (Status status = checkHeld(index, program.operands[c.firstOperand + k]); !status)
-        return status;
+    Exchange with{static_cast<uint32_t>(index), 1};
+    if (isMessage(program, c))
+      with = exchangeOf(program, with.first);
+    for (uint32_t i = with.first; i < with.end(); ++i)
+      for (uint32_t k = 0; k < program.commands[i].numOperands; ++k)
+        if (Status status = checkHeld(index, program.operands[program.commands[i].firstOperand + k]); !status)
+          return status;
     for (uint32_t buffer : {c.workspace, c.predicate})
       if (Status status = buffer == UINT32_MAX ? Status() : checkHeld(index, buffer); !status)
         return status;

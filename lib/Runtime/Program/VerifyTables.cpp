@@ -20,7 +20,6 @@ constexpr unsigned kMaxRank = 16;
 constexpr uint32_t kMaxThreads = 4096;
 constexpr uint32_t kMaxWorld = 1 << 16;
 constexpr uint32_t kMaxAccumulation = 1 << 20;    // a step that ends
-constexpr uint32_t kMaxSlots = 1024;              // commands are bound once for each
 constexpr uint64_t kMaxArena = uint64_t(1) << 47; // what a process can map
 
 /// Where the window is that lies furthest on, of all ranks and slots, or an error naming the overflow.
@@ -320,7 +319,7 @@ Status verifyTables(const Program &p) {
   for (size_t i = 0; i < p.commands.size(); ++i)
     if (Status status = verifyCommand(p, i); !status)
       return status;
-  return {};
+  return verifyExchanges(p);
 }
 
 } // namespace ds::rt

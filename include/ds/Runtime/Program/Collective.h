@@ -44,9 +44,9 @@ struct CollectiveTraits {
   Sharing sharing;
   Traffic traffic;
   bool reduces = false;
-  bool hasCommand = true;    ///< programs have it
   bool isOneOperand = false; ///< commands name input and output once
-  unsigned params = 0;       ///< of its command; one is the position of the rank that is named
+  unsigned params = 0;       ///< of its command; the first is the position of the rank that is named
+  bool isMessage = false;    ///< between two ranks: one end of it (Messages.h)
 
   /// Parts of an operand where W ranks take part.
   static constexpr uint64_t count(Parts parts, uint64_t ranks) {
@@ -71,11 +71,12 @@ inline constexpr CollectiveTraits kCollectives[] = {
     {"reduce_scatter", Parts::All, Parts::One, Sharing::PartOfWhole, Traffic::Others, /*reduces=*/true},
     {"all_reduce", Parts::One, Parts::One, Sharing::Same, Traffic::Twice, /*reduces=*/true},
     {"broadcast", Parts::One, Parts::One, Sharing::Same, Traffic::Once, /*reduces=*/false,
-     /*hasCommand=*/true, /*isOneOperand=*/true, /*params=*/1},
+     /*isOneOperand=*/true, /*params=*/1},
     {"all_to_all", Parts::All, Parts::All, Sharing::None, Traffic::Others},
-    {"send", Parts::One, Parts::None, Sharing::None, Traffic::Once, /*reduces=*/false, /*hasCommand=*/false},
+    {"send", Parts::One, Parts::None, Sharing::None, Traffic::Once, /*reduces=*/false,
+     /*isOneOperand=*/false, /*params=*/2, /*isMessage=*/true},
     {"recv", Parts::None, Parts::One, Sharing::None, Traffic::Nothing, /*reduces=*/false,
-     /*hasCommand=*/false},
+     /*isOneOperand=*/false, /*params=*/2, /*isMessage=*/true},
 };
 static_assert(std::size(kCollectives) == static_cast<unsigned>(kLastCollective) + 1, "each kind has a row");
 

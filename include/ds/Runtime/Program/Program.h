@@ -162,8 +162,9 @@ const char *spell(Reduction reduction);
 ///   AllReduce      in [n], out [n], which may be the same
 ///   Broadcast      data [n], params: root
 ///   AllToAll       in [W * n], out [W * n]: part p goes to rank p
+///   Send, Recv     data [n], params: partner, behind; see Messages.h
 /// Sums are formed in rank order with fp32 (f64 for f64) accumulation, so that every run and every rank gets
-/// the same bits. Send and Recv are named for pipelines; this format has no command for them.
+/// the same bits.
 struct Collective {
   CollectiveKind kind = CollectiveKind::AllReduce;
   Reduction reduction = Reduction::None;
