@@ -92,7 +92,7 @@ TEST(Stages, RunOnTheirRanks) {
       EXPECT_EQ(own[7], 3.0f + rank);
       ASSERT_TRUE(executor->run(static_cast<uint32_t>(executor->stage().evaluation)));
       EXPECT_EQ(own[7], 10.0f + rank);
-      EXPECT_EQ(executor->arenaBytes().device, two.b.program.stages[rank].arenas.device);
+      EXPECT_EQ(executor->stage().arenas.device, two.b.program.stages[rank].arenas.device);
     }
   }
 }

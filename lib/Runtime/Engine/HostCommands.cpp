@@ -1,7 +1,7 @@
 //===- HostCommands.cpp - What the host does beside an accelerator ---------------------===//
 #include "HostCommands.h"
 
-#include "OpenStorage.h"
+#include "Cpu/Staging.h"
 #include "Process/Clock.h"
 #include "Program/Execution.h"
 #include "Program/Verify.h"

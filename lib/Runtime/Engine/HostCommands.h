@@ -16,7 +16,7 @@
 #include "Cpu/Task.h"
 
 #include "ds/Runtime/Engine/Device.h"
-#include "ds/Runtime/Engine/Executor.h"
+#include "ds/Runtime/Player/Timing.h"
 #include "ds/Runtime/Storage/Storage.h"
 
 #include <map>

@@ -15,9 +15,6 @@ Result<std::unique_ptr<Storage>> openStorage(const Program &program, uint32_t ra
 /// What has gone through `storage` since it was opened, for the end of a run.
 std::string describeTotals(const Storage &storage);
 
-/// Tells `storage` which memory of the host's arena at `host` its commands go through.
-void useStaging(const Program &program, uint32_t rank, std::byte *host, Storage &storage);
-
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_ENGINE_OPENSTORAGE_H

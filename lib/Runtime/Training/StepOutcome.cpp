@@ -31,7 +31,7 @@ StepRecord readOutputs(const Executor &executor, uint64_t step) {
       record.spiked = value == kSpiked;
     }
   }
-  record.peakBytes = executor.arenaBytes();
+  record.peakBytes = executor.stage().arenas;
   return record;
 }
 

@@ -146,8 +146,8 @@ void Run::addPosition(StepRecord &record) const {
 void Run::addGraph(StepRecord &record) {
   if (!device)
     return;
-  record.graph = executor->ranAsGraph();
-  record.graphReason = executor->graphRefusal();
+  record.graph = executor->graph().recorded;
+  record.graphReason = executor->graph().refusal;
   if (!record.graphReason.empty() && !std::exchange(toldOfGraph, true))
     logLine(fmt::format("step {}: no CUDA graph can be recorded, so that commands are started one by one "
                         "(DS_CUDA_GRAPH=require makes it an error): {}",
@@ -230,7 +230,7 @@ Result<StepRecord> Run::make(uint64_t index) {
   record.step = index + 1;
   record.skipped = true;
   record.lossScale = lossScale;
-  record.peakBytes = executor->arenaBytes();
+  record.peakBytes = executor->stage().arenas;
   record.stepSeconds = static_cast<double>(nowNs() - begin) * 1e-9;
   if (!*counts || (*counts)->total > 0) {
     if (Status set = targets->setMean(*executor, *data, *counts, program.accumulation * ranks); !set)

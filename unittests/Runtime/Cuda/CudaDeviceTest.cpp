@@ -67,12 +67,12 @@ TEST_F(Cuda, RunsWithoutGraphsWhereACommandCannotBeRecorded) {
   dsFakeCalls();
   for (float step = 1; step <= 3; ++step) {
     ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
-    EXPECT_FALSE(executor->ranAsGraph());
+    EXPECT_FALSE(executor->graph().recorded);
     EXPECT_EQ(get<float>(a.s, 1)[0], step);
     if (step == 1)
-      EXPECT_EQ(executor->graphRefusal(), "");
+      EXPECT_EQ(executor->graph().refusal, "");
     else
-      EXPECT_THAT(executor->graphRefusal(), HasSubstr("launching the kernel"));
+      EXPECT_THAT(executor->graph().refusal, HasSubstr("launching the kernel"));
   }
   const std::string calls = dsFakeCalls();
   EXPECT_THAT(calls, Not(HasSubstr("cuGraphInstantiate"))) << "a part of a step is no graph";
@@ -84,8 +84,8 @@ TEST_F(Cuda, GraphsCanBeRequired) {
   Adder a;
   ASSERT_TRUE(load(a.b.program));
   auto step = [&] { return executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }); };
-  ASSERT_TRUE(step() && !executor->ranAsGraph() && step());
-  EXPECT_TRUE(executor->ranAsGraph());
+  ASSERT_TRUE(step() && !executor->graph().recorded && step());
+  EXPECT_TRUE(executor->graph().recorded);
   ::setenv("DS_FAKE_UNRECORDABLE", "ds_mean_square", 1);
   ASSERT_TRUE(load(a.b.program));
   ASSERT_TRUE(step());
@@ -201,7 +201,7 @@ TEST_F(Cuda, TheHostStreamsKernelsAreTheProcessors) {
     EXPECT_EQ(get<float>(1, 1024), std::vector<float>(1024, static_cast<float>(round + 2)))
         << "round " << round;
   }
-  EXPECT_TRUE(executor->ranAsGraph());
+  EXPECT_TRUE(executor->graph().recorded);
 }
 
 TEST_F(Cuda, TimesOfTheHostAreBesideThoseOfTheDevice) {

@@ -37,7 +37,7 @@ TEST_F(CudaSlots, EachBackwardReadsItsOwnForward) {
     // One after another, then recorded, then as recorded.
     for (float base : {100.0f, 200.0f, 300.0f}) {
       EXPECT_EQ(seenBy(p, base), (std::vector<float>{base, base + 1, base + 2})) << "poison " << poison;
-      EXPECT_EQ(executor->ranAsGraph(), !poison && base > 100);
+      EXPECT_EQ(executor->graph().recorded, !poison && base > 100);
     }
     executor->measure(true);
     EXPECT_EQ(seenBy(p, 400), (std::vector<float>{400, 401, 402}));
@@ -61,7 +61,7 @@ TEST_F(CudaSlots, ASegmentRunsForAnyMicroBatch) {
     for (uint32_t m : {1, 0}) {
       std::fill_n(static_cast<float *>(executor->inputs(m).at(0)), PassedOn::kElements, 5.0f + m + round);
       ASSERT_TRUE(executor->run(0, m));
-      EXPECT_EQ(executor->ranAsGraph(), round > 0);
+      EXPECT_EQ(executor->graph().recorded, round > 0);
       float value = 0;
       ASSERT_TRUE(executor->inspect(static_cast<std::byte *>(executor->data(p.a, m)), sizeof value,
                                     [&](const std::byte *host) -> Status {

@@ -1,11 +1,9 @@
-//===- Executor.h - Runs a program's segments ----------------------------------===//
+//===- Executor.h - The door to a program that runs ------------------------------===//
 //
-// Loading does everything that can fail or allocate: the arenas are mapped and populated, the kernels found,
-// every command bound to the addresses that its operands have on this rank. A step is then a loop over bound
-// commands. With `ExecutorOptions::device` the arenas lie on an accelerator, which runs the commands
-// (Device.h); what follows is said of the CPU. Commands of the compute stream run on the thread that calls
-// `run`, because libgomp keeps one team per caller; every other stream has a worker. A program with one
-// stream takes no lock and waits for nothing.
+// Loading does everything that can fail or allocate: storage is opened, and an engine maps and populates the
+// arenas, finds the kernels and binds every command to the addresses that its operands have on this rank. A
+// step is then a loop over bound commands. The engine is that of this processor, or with
+// `ExecutorOptions::device` that of an accelerator, in whose memory the arenas then lie (Player/Engine.h).
 //
 // The first command that fails ends the segment: no stream starts another command, and what other streams
 // already wait for in collectives is ended by `ExecutorOptions::failed`, or by its time-out.
@@ -20,8 +18,7 @@
 
 #include "ds/Kernels/Kernels.h"
 #include "ds/Runtime/Comm/Communicator.h"
-#include "ds/Runtime/Cpu/Arena.h"
-#include "ds/Runtime/Cpu/KernelImage.h"
+#include "ds/Runtime/Player/Engine.h"
 #include "ds/Runtime/Program/ProgramFile.h"
 
 #include <functional>
@@ -32,19 +29,7 @@
 namespace ds::rt {
 
 class Device;
-class DeviceRunner;
-struct Execution;
-class Poison;
 class Storage;
-class Task;
-class StreamWorkers;
-
-/// When one command ran, in nanoseconds of the monotonic clock.
-struct Timing {
-  uint32_t command;
-  uint32_t stream;
-  int64_t beginNs, endNs;
-};
 
 /// Where a run keeps what its program has in storage.
 struct StoragePlace {
@@ -68,7 +53,6 @@ struct ExecutorOptions {
 };
 
 /// The one object that a host of programs deals with: loading, memory, running and what was measured.
-/// Size: it is the engine of the host as well as the door to all engines, which are still to be parted.
 class Executor {
 public:
   /// Takes a program that verifyProgram accepts and makes the stage of its rank ready to run, states and
@@ -102,17 +86,15 @@ public:
 
   /// One training step: the executions of the schedule in order. `fill(microBatch)` is called once for each
   /// micro-batch, before anything works on it.
-  Status runStep(const std::function<Status(uint32_t microBatch)> &fill);
+  Status runStep(const Engine::Fill &fill);
 
   /// The same step with one command after another, whatever their streams, and `after` told of each of the
   /// micro-batch that it was for, when it is done. For looking at numbers: nothing is measured or recorded.
-  Status retrace(const std::function<Status(uint32_t microBatch)> &fill,
-                 const std::function<Status(uint32_t command, uint32_t microBatch)> &after);
+  Status retrace(const Engine::Fill &fill, const Engine::After &after);
 
   /// Of a device: whether the last run was one recorded graph, and why nothing is recorded although it may
-  /// be; empty while nothing was refused.
-  bool ranAsGraph() const;
-  const std::string &graphRefusal() const;
+  /// be.
+  GraphRun graph() const;
 
   /// The value of a rank-0 output as a double; NaN if the device has failed. Requires an entry of
   /// program().outputs.
@@ -122,53 +104,20 @@ public:
   void measure(bool on);
   std::vector<Timing> takeTimings();
 
-  /// Nanoseconds since the last call in which the compute stream stood still for others: it waited for an
-  /// event or for the other streams at a segment's end, or ran a collective itself.
+  /// What Engine has of this name.
   int64_t takeExposedNs();
 
   /// Null where the program has no arena of storage.
   const Storage *storageArena() const { return storage.get(); }
 
-  /// Bytes of the arenas: what the program's memory use is.
-  ArenaBytes arenaBytes() const { return stage().arenas; }
-
 private:
-  Executor();
-  Status loadHere(const ExecutorOptions &options);
-  Status bind(const ExecutorOptions &options, uint32_t command);
-  Status bindAll(const ExecutorOptions &options);
-  using After = std::function<Status(uint32_t command)>;
-  Status runInOrder(const Segment &segment, const After &after = {});
-  Status runPoisoned(uint32_t index, const After &after = {});
-  Status startPoison();
-  Task *taskOf(uint32_t command) const;
-  Status runTask(uint32_t command);
-  Status beginTask(uint32_t command);
-  Status finishTask(uint32_t command);
-  void noteTiming(uint32_t command, int64_t begin);
-  Status runHere(uint32_t command);
+  Executor(Program program, uint32_t rank);
 
   Program prog;
-  std::vector<Execution> step;      ///< the stage's schedule; empty on a device, whose runner has its own
-  std::unique_ptr<Storage> storage; ///< null without an arena of storage; outlives what runs on it
-  Arena device, host;
-  KernelImage image;
-  /// By command: one for each place of its operands, which is that of the micro-batch; null for events.
-  std::vector<std::vector<std::unique_ptr<Task>>> tasks;
-  uint32_t microBatch = 0;                ///< of the current execution; written before its streams start
-  std::unique_ptr<StreamWorkers> workers; ///< null when there is one stream
-  std::unique_ptr<DeviceRunner> runner;   ///< null on the CPU: then all of the above is empty
-  std::function<void(const Error &)> failed;
   uint32_t thisRank = 0;
-  int64_t exposedNs = 0; ///< in collectives that ran on the calling thread
-  bool measuring = false;
-  std::unique_ptr<Poison> poison; ///< null without, and on a device, whose runner has its own
-  std::vector<Timing> timings;
-  std::vector<int64_t> began; ///< by command, of those that overlap; each written on its stream
+  std::unique_ptr<Storage> storage; ///< null without an arena of storage; outlives what runs on it
+  std::unique_ptr<Engine> engine;
 };
-
-/// Whether this build and environment ask for poisoning.
-bool poisoningRequested();
 
 } // namespace ds::rt
 

@@ -4,8 +4,8 @@
 // Commands must then run in issue order, one after another, for that is the order that lifetimes speak of.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_CPU_POISON_H
-#define DS_LIB_RUNTIME_CPU_POISON_H
+#ifndef DS_LIB_RUNTIME_PLAYER_POISON_H
+#define DS_LIB_RUNTIME_PLAYER_POISON_H
 
 #include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
@@ -14,6 +14,10 @@
 #include <vector>
 
 namespace ds::rt {
+
+/// Whether this build and environment ask for poisoning: the environment variable DS_POISON, or the build
+/// option of that name.
+bool poisoningRequested();
 
 class Poison {
 public:
@@ -37,4 +41,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_CPU_POISON_H
+#endif // DS_LIB_RUNTIME_PLAYER_POISON_H

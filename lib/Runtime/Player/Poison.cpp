@@ -1,7 +1,19 @@
 //===- Poison.cpp - Fills memory outside planned lifetimes with NaNs ---------------===//
 #include "Poison.h"
 
+#include <cstdlib>
+#include <cstring>
+
 namespace ds::rt {
+
+bool poisoningRequested() {
+  const char *environment = std::getenv("DS_POISON");
+#ifdef DS_POISON_BY_DEFAULT
+  return !environment || std::strcmp(environment, "0") != 0;
+#else
+  return environment && std::strcmp(environment, "0") != 0;
+#endif
+}
 
 /// All ones: a NaN in every floating-point type, and an id that no table has.
 static constexpr uint8_t kPoison = 0xff;
