@@ -89,7 +89,8 @@ Status GpuBench::fillMemory() {
   const std::vector<uint16_t> words = smallNumbers(std::min<uint64_t>(used / 2 + 1, uint64_t(8) << 20));
   const auto *from = reinterpret_cast<const std::byte *>(words.data());
   for (uint64_t at = 0; at < used; at += 2 * words.size())
-    if (Status status = device->copy(base + at, from, std::min<uint64_t>(used - at, 2 * words.size()));
+    if (Status status =
+            device->streams().copy(base + at, from, std::min<uint64_t>(used - at, 2 * words.size()));
         !status)
       return status;
   return device->synchronize();
@@ -100,8 +101,8 @@ Status GpuBench::fillIds() {
     std::vector<int64_t> values(static_cast<size_t>(numElements(program.buffers[index])));
     for (size_t i = 0; i < values.size(); ++i)
       values[i] = static_cast<int64_t>(i) * 7919 % limit; // a prime: no order that a cache would guess
-    Status status = device->copy(address(index), reinterpret_cast<const std::byte *>(values.data()),
-                                 values.size() * sizeof(int64_t));
+    Status status = device->streams().copy(address(index), reinterpret_cast<const std::byte *>(values.data()),
+                                           values.size() * sizeof(int64_t));
     if (status)
       status = device->synchronize();
     if (!status)
@@ -115,15 +116,15 @@ Result<std::byte *> GpuBench::pinned(uint64_t bytes) {
 }
 
 Result<double> GpuBench::secondsOf(const std::function<Status()> &issue, uint32_t runs) {
-  Status status = device->stamp(0, 0);
+  Status status = device->telemetry().stamp(0, 0);
   for (uint32_t i = 0; i < runs && status; ++i)
     status = issue();
   if (status)
-    status = device->stamp(1, 0);
+    status = device->telemetry().stamp(1, 0);
   const Status ended = device->synchronize();
   if (!status || !ended)
     return (status ? ended : status).error();
-  return device->secondsBetween(0, 1);
+  return device->telemetry().secondsBetween(0, 1);
 }
 
 Result<Sample> GpuBench::time(const std::function<Status()> &issue) {
@@ -156,10 +157,10 @@ Result<GraphId> GpuBench::record(const std::function<Status()> &record) {
     return status.error();
   if (Status status = device->synchronize(); !status)
     return status.error();
-  if (Status status = device->beginGraph(); !status)
+  if (Status status = device->graphs().begin(); !status)
     return status.error();
   const Status issued = record();
-  Result<GraphId> graph = device->endGraph();
+  Result<GraphId> graph = device->graphs().end();
   if (!issued)
     return issued.error();
   return graph;
@@ -169,7 +170,7 @@ Result<Sample> GpuBench::timeGraph(const std::function<Status()> &issue) {
   const Result<GraphId> graph = record(issue);
   if (!graph)
     return graph.error();
-  return time([&] { return device->launch(*graph); });
+  return time([&] { return device->graphs().launch(*graph); });
 }
 
 Result<Sample> GpuBench::waitForGraph(const std::function<Status()> &issue) {
@@ -177,7 +178,7 @@ Result<Sample> GpuBench::waitForGraph(const std::function<Status()> &issue) {
   if (!graph)
     return graph.error();
   const auto body = [&](uint32_t) {
-    Status status = device->launch(*graph);
+    Status status = device->graphs().launch(*graph);
     return status ? device->synchronize() : status;
   };
   return measureRepeatedly(body, {3, 3, quick ? 3u : 41u, 0.05, {}}, nowNs);

@@ -82,15 +82,15 @@ Status measureGpuLaunches(GpuCalibration &c) {
        timeNode(bench, few, many, [&] { return gpu.issue(fill, /*microBatch=*/0); })},
       {"mark and kernel in a graph", timeNode(bench, few, many,
                                               [&] {
-                                                Status status = gpu.mark(0, 0);
+                                                Status status = gpu.telemetry().mark(0, 0);
                                                 return status ? launch() : status;
                                               })},
       {"fork, kernel and join in a graph", timeNode(bench, few, many / 4 + few,
                                                     [&] {
-                                                      Status status = gpu.fork();
+                                                      Status status = gpu.streams().fork();
                                                       if (status)
                                                         status = launch();
-                                                      return status ? gpu.join() : status;
+                                                      return status ? gpu.streams().join() : status;
                                                     })},
       {"start of a graph of one node to its end, on the host", bench.waitForGraph(launch)}};
   for (const auto &[figure, sample] : all)
@@ -124,8 +124,9 @@ Status measureGpuCopies(GpuCalibration &c) {
       const auto [name, to, from] = kinds[k];
       if (k < 2 && bytes > hostBytes)
         continue;
-      const Result<Sample> sample = bench.time(
-          [&, to = to, from = from] { return bench.gpu().copy(to, from, static_cast<uint64_t>(bytes)); });
+      const Result<Sample> sample = bench.time([&, to = to, from = from] {
+        return bench.gpu().streams().copy(to, from, static_cast<uint64_t>(bytes));
+      });
       const double moved = static_cast<double>(bytes) * (k == 2 ? 2 : 1);
       if (Status status = rememberRate(c, fmt::format("copy {}, {} KiB", name, bytes >> 10), sample, moved,
                                        ways[k], spread);

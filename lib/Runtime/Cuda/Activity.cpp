@@ -152,7 +152,7 @@ void enterActivity(uint64_t index) {
   collection.entered = cupti.push(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, index) == CUPTI_SUCCESS;
 }
 
-std::vector<Device::Observed> finishActivity() {
+std::vector<DeviceTelemetry::Observed> finishActivity() {
   leave();
   cupti.flushAll(CUPTI_ACTIVITY_FLAG_FLUSH_FORCED);
   disableAll();
@@ -165,7 +165,7 @@ std::vector<Device::Observed> finishActivity() {
     Span &whole = spans.try_emplace(index->second, span).first->second;
     whole = {std::min(whole.begin, span.begin), std::max(whole.end, span.end)};
   }
-  std::vector<Device::Observed> observed;
+  std::vector<DeviceTelemetry::Observed> observed;
   for (const auto &[index, span] : spans)
     observed.push_back({static_cast<uint32_t>(index), static_cast<int64_t>(span.begin - collection.origin),
                         static_cast<int64_t>(span.end - collection.origin)});
@@ -180,7 +180,7 @@ namespace ds::rt::cuda {
 
 bool startActivity() { return false; }
 void enterActivity(uint64_t) {}
-std::vector<Device::Observed> finishActivity() { return {}; }
+std::vector<DeviceTelemetry::Observed> finishActivity() { return {}; }
 
 } // namespace ds::rt::cuda
 

@@ -23,7 +23,7 @@ inline constexpr uint64_t kNoActivity = UINT64_MAX;
 
 /// Ends the collection: for each index from the begin of its first piece of work to the end of its last one,
 /// in nanoseconds since the start, by index. Requires that all work is done.
-std::vector<Device::Observed> finishActivity();
+std::vector<DeviceTelemetry::Observed> finishActivity();
 
 } // namespace ds::rt::cuda
 

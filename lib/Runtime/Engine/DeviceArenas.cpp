@@ -62,8 +62,8 @@ std::vector<void *> DeviceArenas::inputs(uint32_t microBatch) const {
 Status DeviceArenas::stageInputs(uint32_t microBatch) const {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const uint32_t buffer = program.inputs[i].buffer;
-    if (Status status = device.copy(address(buffer, microBatch), staged(i, microBatch),
-                                    extentBytes(program.buffers[buffer]));
+    if (Status status = device.streams().copy(address(buffer, microBatch), staged(i, microBatch),
+                                              extentBytes(program.buffers[buffer]));
         !status)
       return status;
   }
@@ -78,7 +78,7 @@ Status DeviceArenas::fill(const Lifetime &lifetime, uint8_t byte) const {
     std::memset(at, byte, lifetime.bytes);
     return {};
   }
-  if (Status status = device.fill(at, byte, lifetime.bytes); !status)
+  if (Status status = device.streams().fill(at, byte, lifetime.bytes); !status)
     return status;
   return device.synchronize();
 }

@@ -22,14 +22,14 @@ Status DeviceCommands::bind(const Device::Address &address, std::byte *hostArena
 Status DeviceCommands::issue(uint32_t index, uint32_t microBatch) {
   const Command &command = program.commands[index];
   if (command.kind == CommandKind::RecordEvent)
-    return device.record(command.callee, command.stream);
+    return device.streams().record(command.callee, command.stream);
   if (command.kind == CommandKind::WaitEvent)
-    return device.wait(command.callee, command.stream);
+    return device.streams().wait(command.callee, command.stream);
   if (areHosts(index))
     return host->issue(device, index, microBatch);
-  device.beginRange(program.strings[command.location].c_str());
+  device.telemetry().beginRange(program.strings[command.location].c_str());
   Status status = device.issue(index, microBatch);
-  device.endRange();
+  device.telemetry().endRange();
   return status;
 }
 
@@ -52,7 +52,7 @@ Error DeviceCommands::explainAt(const Error &error, uint32_t command) const {
 Error DeviceCommands::explain(const Error &error) const {
   std::string where;
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
-    if (const uint32_t command = device.reached(stream); command < program.commands.size())
+    if (const uint32_t command = device.telemetry().reached(stream); command < program.commands.size())
       where += fmt::format("{}{}", where.empty() ? "after " : " and ", describeCommand(program, command));
   return Error{error.code, where.empty() ? error.message : fmt::format("{}: {}", where, error.message),
                error.hint.empty() ? "set DS_CUDA_CHECK=1 to wait after each command: the message then "

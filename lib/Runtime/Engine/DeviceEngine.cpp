@@ -21,7 +21,7 @@ DeviceEngine::DeviceEngine(Device &device, const Program &program, const DeviceE
                            std::unique_ptr<HostCommands> host)
     : device(device), program(program), checksAlways(isSet("DS_CUDA_CHECK", false)),
       arenas(device, program, options.rank, options.storage), commands(device, program, std::move(host)),
-      graphs(device, !checksAlways), step(executionsOf(program)) {}
+      graphs(device.graphs(), !checksAlways), step(executionsOf(program)) {}
 
 Result<std::unique_ptr<Engine>> DeviceEngine::load(Device &device, const Program &program,
                                                    const DeviceEngineOptions &options) {
@@ -58,7 +58,7 @@ Status DeviceEngine::prepare(const DeviceEngineOptions &options) {
 }
 
 Status DeviceEngine::transfer(std::byte *to, const std::byte *from, uint64_t bytes) {
-  if (Status status = device.copy(to, from, bytes); !status)
+  if (Status status = device.streams().copy(to, from, bytes); !status)
     return status;
   return device.synchronize();
 }
@@ -92,7 +92,7 @@ Status DeviceEngine::retrace(const Fill &fill, const After &after) {
 }
 
 Status DeviceEngine::play(uint64_t key, Parts parts) {
-  device.resetMarks(DeviceCommands::kNoCommand);
+  device.telemetry().resetMarks(DeviceCommands::kNoCommand);
   graphs.forget();
   if (checksAlways || known.insert(key).second)
     return playChecked(parts, {});

@@ -12,7 +12,7 @@ public:
   explicit StampedPlayer(const DeviceParts &on) : DevicePlayer(on) {}
 
   /// Takes the first stamp, before `play`.
-  Status start() { return on.device.stamp(numStamps++, 0); }
+  Status start() { return on.device.telemetry().stamp(numStamps++, 0); }
   /// Adds when each command of `parts`, all of which are done, ran after `originNs`, when the first stamp was
   /// taken; events of the program are not among them.
   Status addTimings(std::span<const Execution> parts, int64_t originNs, std::vector<Timing> &timings) const;
@@ -29,7 +29,7 @@ public:
   explicit ObservedPlayer(const DeviceParts &on) : DevicePlayer(on) {}
 
   /// Adds what the device has `observed` since `originNs`, but for commands that the host does.
-  void addTimings(const std::vector<Device::Observed> &observed, int64_t originNs,
+  void addTimings(const std::vector<DeviceTelemetry::Observed> &observed, int64_t originNs,
                   std::vector<Timing> &timings) const;
 
 private:
@@ -40,11 +40,11 @@ private:
 };
 
 Status StampedPlayer::command(uint32_t index, const Execution &part) {
-  if (Status status = on.device.stamp(numStamps++, streamOf(index)); !status)
+  if (Status status = on.device.telemetry().stamp(numStamps++, streamOf(index)); !status)
     return status;
   if (Status status = issue(index, part); !status)
     return status;
-  return on.device.stamp(numStamps++, streamOf(index));
+  return on.device.telemetry().stamp(numStamps++, streamOf(index));
 }
 
 Status StampedPlayer::addTimings(std::span<const Execution> parts, int64_t originNs,
@@ -56,7 +56,8 @@ Status StampedPlayer::addTimings(std::span<const Execution> parts, int64_t origi
       const Command &command = program.commands[segment.firstCommand + i];
       if (traitsOf(command.kind).isEvent())
         continue;
-      const Result<double> begin = on.device.secondsBetween(0, at), end = on.device.secondsBetween(0, at + 1);
+      const Result<double> begin = on.device.telemetry().secondsBetween(0, at),
+                           end = on.device.telemetry().secondsBetween(0, at + 1);
       if (!begin || !end)
         return (begin ? end : begin).error();
       timings.push_back({segment.firstCommand + i, command.stream,
@@ -70,19 +71,19 @@ Status StampedPlayer::addTimings(std::span<const Execution> parts, int64_t origi
 /// The copies of inputs are no command's.
 Status ObservedPlayer::begin(const Execution &part) {
   if (part.fills)
-    on.device.observe(Device::kNoIndex);
+    on.device.telemetry().observe(DeviceTelemetry::kNoIndex);
   return DevicePlayer::begin(part);
 }
 
 Status ObservedPlayer::command(uint32_t index, const Execution &part) {
-  on.device.observe(static_cast<uint32_t>(issued.size()));
+  on.device.telemetry().observe(static_cast<uint32_t>(issued.size()));
   issued.push_back(index);
   return issue(index, part);
 }
 
-void ObservedPlayer::addTimings(const std::vector<Device::Observed> &observed, int64_t originNs,
+void ObservedPlayer::addTimings(const std::vector<DeviceTelemetry::Observed> &observed, int64_t originNs,
                                 std::vector<Timing> &timings) const {
-  for (const Device::Observed &each : observed)
+  for (const DeviceTelemetry::Observed &each : observed)
     if (const uint32_t index = issued[each.index]; !on.commands.areHosts(index))
       timings.push_back({index, streamOf(index), originNs + each.beginNs, originNs + each.endNs});
 }
@@ -90,7 +91,7 @@ void ObservedPlayer::addTimings(const std::vector<Device::Observed> &observed, i
 } // namespace
 
 Status DeviceMeter::play(std::span<const Execution> parts) {
-  return observes && on.device.startObserving() ? playObserved(parts) : playStamped(parts);
+  return observes && on.device.telemetry().startObserving() ? playObserved(parts) : playStamped(parts);
 }
 
 Status DeviceMeter::playStamped(std::span<const Execution> parts) {
@@ -111,11 +112,11 @@ Status DeviceMeter::playObserved(std::span<const Execution> parts) {
   HostCommands &host = on.commands.hosts();
   host.measure(true);
   Status status = player.play(parts);
-  on.device.observe(Device::kNoIndex);
+  on.device.telemetry().observe(DeviceTelemetry::kNoIndex);
   if (Status done = on.commands.finish(); status && !done)
     status = done;
   host.measure(false);
-  const std::vector<Device::Observed> observed = on.device.takeObserved();
+  const std::vector<DeviceTelemetry::Observed> observed = on.device.telemetry().takeObserved();
   const std::vector<Timing> hosts = host.takeTimings();
   if (!status)
     return status;

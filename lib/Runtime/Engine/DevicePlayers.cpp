@@ -11,7 +11,7 @@ Status DevicePlayer::begin(const Execution &part) {
   if (part.fills)
     if (Status status = on.arenas.stageInputs(part.microBatch); !status)
       return status;
-  return on.device.fork();
+  return on.device.streams().fork();
 }
 
 Status CheckedPlayer::command(uint32_t index, const Execution &part) {
@@ -30,7 +30,7 @@ Status MarkedPlayer::command(uint32_t index, const Execution &part) {
   const bool waits = program.commands[index].kind == CommandKind::Collective && program.world > 1;
   if (!waits && (index - segment.firstCommand) % std::max(every, 1u) != 0)
     return {};
-  return on.device.mark(streamOf(index), index);
+  return on.device.telemetry().mark(streamOf(index), index);
 }
 
 } // namespace ds::rt

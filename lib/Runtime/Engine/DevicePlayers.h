@@ -28,7 +28,7 @@ protected:
   explicit DevicePlayer(const DeviceParts &on, const Poison *poison = nullptr)
       : OrderedPlayer(on.program, poison), on(on) {}
   Status begin(const Execution &part) override;
-  Status end(const Execution &) override { return on.device.join(); }
+  Status end(const Execution &) override { return on.device.streams().join(); }
   Error explain(const Error &error, uint32_t index) const override {
     return on.commands.explainAt(error, index);
   }

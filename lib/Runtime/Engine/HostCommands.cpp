@@ -68,7 +68,8 @@ Status HostCommands::bind(uint32_t command, const Device::Address &address) {
 
 Status HostCommands::issue(Device &device, uint32_t command, uint32_t microBatch) {
   std::vector<Call> &places = calls.at(command);
-  return device.callHost(program.commands[command].stream, run, &places[microBatch % places.size()]);
+  return device.streams().callHost(program.commands[command].stream, run,
+                                   &places[microBatch % places.size()]);
 }
 
 bool HostCommands::hasFailed() {

@@ -12,8 +12,8 @@ namespace ds::rt {
 
 constexpr uint64_t kMaxNodes = 1u << 18; ///< of one graph; longer steps are started command by command
 
-StepGraphs::StepGraphs(Device &device, bool allowed)
-    : device(device), allowed(isSet("DS_CUDA_GRAPH", true) && allowed) {
+StepGraphs::StepGraphs(DeviceGraphs &recorder, bool allowed)
+    : recorder(recorder), allowed(isSet("DS_CUDA_GRAPH", true) && allowed) {
   const char *wish = std::getenv("DS_CUDA_GRAPH");
   required = this->allowed && wish && std::strcmp(wish, "require") == 0;
 }
@@ -31,13 +31,13 @@ Result<bool> StepGraphs::record(uint64_t key, const std::function<Status()> &iss
   };
   if (graphs.contains(key))
     return true;
-  if (Status status = device.beginGraph(); !status)
+  if (Status status = recorder.begin(); !status)
     return status.error();
   if (Status issuing = issue(); !issuing) {
-    device.abandonGraph();
+    recorder.abandon();
     return issuing.error().code == ExitCode::Peer ? issuing.error() : refused(issuing.error());
   }
-  Result<GraphId> graph = device.endGraph();
+  Result<GraphId> graph = recorder.end();
   if (!graph)
     return graph.error().code == ExitCode::Invalid ? refused(graph.error()) : graph.error();
   graphs.emplace(key, *graph);
@@ -46,7 +46,7 @@ Result<bool> StepGraphs::record(uint64_t key, const std::function<Status()> &iss
 
 Status StepGraphs::launch(uint64_t key) {
   run.recorded = true;
-  return device.launch(graphs.at(key));
+  return recorder.launch(graphs.at(key));
 }
 
 /// From now on commands are started one by one; an error where the user wants graphs.

@@ -17,8 +17,8 @@ namespace ds::rt {
 
 class StepGraphs {
 public:
-  /// On `device`, which outlives them; `allowed` is false where each command is waited for.
-  StepGraphs(Device &device, bool allowed);
+  /// On `recorder`, which outlives them; `allowed` is false where each command is waited for.
+  StepGraphs(DeviceGraphs &recorder, bool allowed);
 
   /// Refuses all graphs if a step of `commands` is too long for one.
   Status limit(uint64_t commands);
@@ -37,7 +37,7 @@ public:
 private:
   Status refuse(const std::string &why);
 
-  Device &device;
+  DeviceGraphs &recorder;
   bool allowed = true;                ///< by the program, the device and the user
   bool required = false;              ///< DS_CUDA_GRAPH=require
   std::map<uint64_t, GraphId> graphs; ///< by key of what they run

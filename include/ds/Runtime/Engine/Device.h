@@ -42,38 +42,11 @@ struct DeviceMemory {
 /// A recorded sequence of work that is started as one.
 using GraphId = uint32_t;
 
-/// As wide as what a driver offers (memory, streams, events, graphs, their times), all of it on one context:
-/// several interfaces would have one implementation.
-class Device {
+/// The queues of a device: one stream for each of the program's, and the program's events among them.
+class DeviceStreams {
 public:
-  virtual ~Device() = default;
+  virtual ~DeviceStreams() = default;
 
-  /// "NVIDIA H200 (sm_90), driver for CUDA 13.0", for the head of a run.
-  virtual std::string describe() const = 0;
-
-  /// Takes the program that it will run, on `rank`: checks that it was compiled for this device, loads its
-  /// kernels and makes its streams and events. `program` outlives the device's work; `groups` are those of
-  /// all of its stages, which all ranks make together.
-  virtual Status load(const Program &program, uint32_t rank, std::vector<GroupUse> groups) = 0;
-
-  /// Zeroed memory, aligned to 256 bytes; Space::Host is memory that the device copies from and to directly,
-  /// of whole pages.
-  /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.
-  virtual Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) = 0;
-
-  /// Tells where a buffer's element (0, ..., 0) lies on this rank while a micro-batch is worked on.
-  using Address = std::function<std::byte *(uint32_t buffer, uint32_t microBatch)>;
-
-  /// Makes a command that is no event ready to be issued for any micro-batch: finds its kernel. `address` is
-  /// the same for all. Once for each, after `allocate`.
-  virtual Status bind(uint32_t command, const Address &address) = 0;
-
-  /// Chooses algorithms for the commands that were bound, the same on all ranks: collective. Errors name the
-  /// command. Once, after the last `bind`.
-  virtual Status choose() = 0;
-
-  /// Puts a bound command on its stream, with the addresses of `microBatch`.
-  virtual Status issue(uint32_t command, uint32_t microBatch) = 0;
   virtual Status record(uint32_t event, uint32_t stream) = 0;
   virtual Status wait(uint32_t event, uint32_t stream) = 0;
 
@@ -90,14 +63,26 @@ public:
 
   /// Sets every byte, in order with the compute stream's work.
   virtual Status fill(std::byte *at, uint8_t byte, uint64_t bytes) = 0;
+};
+
+/// Work that is recorded once and started as one.
+class DeviceGraphs {
+public:
+  virtual ~DeviceGraphs() = default;
 
   /// Between the two calls work is recorded and does not run. The device may refuse to record (a library that
   /// cannot); the calls that follow then run as usual.
-  virtual Status beginGraph() = 0;
-  virtual Result<GraphId> endGraph() = 0;
-  /// In place of endGraph: what was recorded is thrown away.
-  virtual void abandonGraph() = 0;
+  virtual Status begin() = 0;
+  virtual Result<GraphId> end() = 0;
+  /// In place of `end`: what was recorded is thrown away.
+  virtual void abandon() = 0;
   virtual Status launch(GraphId graph) = 0;
+};
+
+/// How far a device has come, and when.
+class DeviceTelemetry {
+public:
+  virtual ~DeviceTelemetry() = default;
 
   /// When the work before it on `stream` is done, `reached(stream)` becomes `command`: survives errors after
   /// which nothing else can be asked.
@@ -124,14 +109,51 @@ public:
   virtual std::vector<Observed> takeObserved() = 0;
   static constexpr uint32_t kNoIndex = UINT32_MAX;
 
-  /// Returns when all work is done, or with the first error of any of it.
-  virtual Status synchronize() = 0;
-
-  virtual DeviceMemory memory() const = 0;
-
   /// Names what is issued until `endRange` for a profiler. Costs next to nothing without one.
   virtual void beginRange(const char *name) = 0;
   virtual void endRange() = 0;
+};
+
+/// One context of a device: a program's memory and commands there, and the parts above.
+class Device {
+public:
+  virtual ~Device() = default;
+
+  /// "NVIDIA H200 (sm_90), driver for CUDA 13.0", for the head of a run.
+  virtual std::string describe() const = 0;
+
+  /// Takes the program that it will run, on `rank`: checks that it was compiled for this device, loads its
+  /// kernels and makes its streams and events. `program` outlives the device's work; `groups` are those of
+  /// all of its stages, which all ranks make together.
+  virtual Status load(const Program &program, uint32_t rank, std::vector<GroupUse> groups) = 0;
+
+  /// Zeroed memory, aligned to 256 bytes; Space::Host is memory that the device copies from and to directly,
+  /// of whole pages.
+  /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.
+  virtual Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) = 0;
+  virtual DeviceMemory memory() const = 0;
+
+  /// Tells where a buffer's element (0, ..., 0) lies on this rank while a micro-batch is worked on.
+  using Address = std::function<std::byte *(uint32_t buffer, uint32_t microBatch)>;
+
+  /// Makes a command that is no event ready to be issued for any micro-batch: finds its kernel. `address` is
+  /// the same for all. Once for each, after `allocate`.
+  virtual Status bind(uint32_t command, const Address &address) = 0;
+
+  /// Chooses algorithms for the commands that were bound, the same on all ranks: collective. Errors name the
+  /// command. Once, after the last `bind`.
+  virtual Status choose() = 0;
+
+  /// Puts a bound command on its stream, with the addresses of `microBatch`.
+  virtual Status issue(uint32_t command, uint32_t microBatch) = 0;
+
+  /// Returns when all work is done, or with the first error of any of it.
+  virtual Status synchronize() = 0;
+
+  /// What there is once a program is loaded.
+  virtual DeviceStreams &streams() = 0;
+  virtual DeviceGraphs &graphs() = 0;
+  virtual DeviceTelemetry &telemetry() = 0;
 };
 
 struct DeviceOptions {

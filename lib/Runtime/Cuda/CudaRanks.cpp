@@ -1,12 +1,5 @@
-//===- Watch.cpp - Waits for a GPU that waits for other ranks ----------------------------------===//
-//
-// A collective of which one rank does not take part never ends. So a rank with peers does not simply wait: it
-// looks again and again whether a peer or NCCL tells of a failure, and whether the marks still move. When
-// they have stood still for a part of the time-out it says so, and for all of it, names the collective that
-// it stands at, has all write their stacks, tells them, and ends its own collectives.
-//
-//===---------------------------------------------------------------------------===//
-#include "CudaDevice.h"
+//===- CudaRanks.cpp - The other ranks of a program on a GPU ----------------------------===//
+#include "CudaRanks.h"
 
 #include <fmt/format.h>
 
@@ -14,31 +7,67 @@
 
 namespace ds::rt::cuda {
 
-Result<NcclRanks *> CudaDevice::connectRanks() {
+void CudaRanks::use(const Program &loaded, std::vector<GroupUse> uses) {
+  program = &loaded;
+  groups = std::move(uses);
+}
+
+Result<NcclRanks *> CudaRanks::connect() {
   if (ranks)
     return ranks.get();
   if (!options.ranks || options.ranks->world() != program->world)
     return Error{ExitCode::Internal, fmt::format("a program of {} ranks without them", program->world), ""};
   Result<std::unique_ptr<NcclRanks>> connected =
-      NcclRanks::connect(*options.ranks, options.timeout, [this] { dropGraphs(); });
+      NcclRanks::connect(*options.ranks, options.timeout, [this] { on.graphs.drop(); });
   if (!connected)
     return connected.error();
   ranks = std::move(*connected);
-  for (size_t i = 0; i < deviceMemory.size(); ++i)
-    ranks->registerMemory(reinterpret_cast<void *>(deviceMemory[i]), deviceBytes[i]);
+  for (const CudaMemory::Block &block : on.memory.onDevice())
+    ranks->registerMemory(reinterpret_cast<void *>(block.base), block.bytes);
   for (GroupUse use : groups)
     if (Result<ncclComm_t> made = ranks->communicator(use, program->mesh); !made)
       return made.error();
   return ranks.get();
 }
 
+Status CudaRanks::connectAll() {
+  if (groups.empty())
+    return {};
+  Result<NcclRanks *> connected = connect();
+  return connected ? Status() : connected.error();
+}
+
+Status CudaRanks::synchronize() {
+  if (ranks)
+    if (Status status = watch(); !status)
+      return status;
+  return on.streams.synchronize();
+}
+
+void CudaRanks::leave() {
+  if (!ranks || ranks->health()) // else a stream may wait for ever
+    if (Status status = synchronize(); !status && ranks)
+      ranks->abort("");
+  on.graphs.drop();
+}
+
+bool CudaRanks::end() {
+  if (!ranks)
+    return true;
+  ranks->end();
+  if (ranks->isStuck())
+    return false;
+  ranks.reset();
+  return true;
+}
+
 /// The collective that everything waits for: of those that are the next of an unfinished stream, by its last
 /// mark, the one that the program issues first.
-std::string CudaDevice::waitedFor() const {
+std::string CudaRanks::waitedFor() const {
   size_t first = program->commands.size();
-  for (uint32_t stream = 0; stream < streams.size(); ++stream) {
-    const uint32_t last = reached(stream);
-    if (driver.streamQuery(streams[stream]) != CUDA_ERROR_NOT_READY)
+  for (uint32_t stream = 0; stream < on.streams.size(); ++stream) {
+    const uint32_t last = on.telemetry.reached(stream);
+    if (on.context.driver.streamQuery(on.streams[stream]) != CUDA_ERROR_NOT_READY)
       continue;
     for (size_t i = last < program->commands.size() ? last + 1 : 0; i < first; ++i)
       if (program->commands[i].stream == stream && program->commands[i].kind == CommandKind::Collective)
@@ -49,26 +78,26 @@ std::string CudaDevice::waitedFor() const {
   return fmt::format("'{}'", program->collectives[program->commands[first].callee].name);
 }
 
-Status CudaDevice::watch() {
+Status CudaRanks::watch() {
   using Clock = std::chrono::steady_clock;
   constexpr std::chrono::microseconds kPause(50);
-  std::vector<uint32_t> seen(streams.size());
+  std::vector<uint32_t> seen(on.streams.size());
   Clock::time_point moved = Clock::now();
   bool told = false;
-  for (size_t i = 0; i < streams.size();) {
-    const CUresult result = driver.streamQuery(streams[i]);
+  for (size_t i = 0; i < on.streams.size();) {
+    const CUresult result = on.context.driver.streamQuery(on.streams[i]);
     if (result == CUDA_SUCCESS) {
       ++i;
       continue;
     }
     if (result != CUDA_ERROR_NOT_READY)
-      return asError(driver, result, "the device failed");
+      return asError(on.context.driver, result, "the device failed");
     if (Status status = ranks->health(); !status) {
       ranks->abort(options.ranks->failure().empty() ? status.error().message : "");
       return status;
     }
-    for (uint32_t stream = 0; stream < streams.size(); ++stream)
-      if (std::exchange(seen[stream], reached(stream)) != reached(stream))
+    for (uint32_t stream = 0; stream < on.streams.size(); ++stream)
+      if (std::exchange(seen[stream], on.telemetry.reached(stream)) != on.telemetry.reached(stream))
         moved = Clock::now();
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - moved);
     if (waited >= longWait(options.timeout) && !std::exchange(told, true))

@@ -1,0 +1,58 @@
+//===- CudaMemory.cpp - A GPU's memory, and pinned memory beside it ------------------===//
+#include "CudaMemory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace ds::rt::cuda {
+
+Result<std::byte *> CudaMemory::pin(uint64_t bytes, const char *what) {
+  void *memory = nullptr;
+  if (Status status = context.check(
+          context.driver.memHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
+          fmt::format("pinning {} bytes of host memory for the {}", bytes, what).c_str());
+      !status)
+    return Error{ExitCode::DoesNotFit, status.error().message,
+                 "raise the limit of locked memory (ulimit -l)"};
+  host.push_back(memory);
+  std::fill_n(static_cast<std::byte *>(memory), bytes, std::byte{0});
+  return static_cast<std::byte *>(memory);
+}
+
+Result<std::byte *> CudaMemory::allocate(Space space, uint64_t bytes, const char *what, CUstream stream) {
+  if (space == Space::Host)
+    return pin(bytes, what);
+  size_t free = 0, total = 0;
+  if (Status status = context.check(context.driver.memGetInfo(&free, &total), "asking for free memory");
+      !status)
+    return status.error();
+  CUdeviceptr memory = 0;
+  const CUresult result = bytes > free ? CUDA_ERROR_OUT_OF_MEMORY : context.driver.memAlloc(&memory, bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    return context.outOfMemory(bytes, what, free, total);
+  if (Status status = context.check(result, "allocating device memory"); !status)
+    return status.error();
+  device.push_back({memory, bytes});
+  if (Status status =
+          context.check(context.driver.memsetD8Async(memory, 0, bytes, stream), "clearing memory");
+      !status)
+    return status.error();
+  return reinterpret_cast<std::byte *>(memory);
+}
+
+DeviceMemory CudaMemory::use() const {
+  uint64_t arenas = 0;
+  for (const Block &block : device)
+    arenas += block.bytes;
+  return context.memory(arenas);
+}
+
+void CudaMemory::free() {
+  for (const Block &block : device)
+    context.driver.memFree(block.base);
+  for (void *memory : host)
+    context.driver.memFreeHost(memory);
+}
+
+} // namespace ds::rt::cuda

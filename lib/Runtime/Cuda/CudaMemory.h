@@ -1,0 +1,39 @@
+//===- CudaMemory.h - A GPU's memory, and pinned memory beside it --------------------===//
+#ifndef DS_LIB_RUNTIME_CUDA_CUDAMEMORY_H
+#define DS_LIB_RUNTIME_CUDA_CUDAMEMORY_H
+
+#include "CudaContext.h"
+
+namespace ds::rt::cuda {
+
+class CudaMemory {
+public:
+  struct Block {
+    CUdeviceptr base;
+    uint64_t bytes;
+  };
+
+  /// `context` outlives the memory.
+  explicit CudaMemory(const CudaContext &context) : context(context) {}
+
+  /// What Device::allocate says; `stream` clears memory of the device.
+  Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what, CUstream stream);
+
+  /// What was taken of the device.
+  const std::vector<Block> &onDevice() const { return device; }
+  DeviceMemory use() const;
+
+  /// Gives everything back, once nothing uses it any more.
+  void free();
+
+private:
+  Result<std::byte *> pin(uint64_t bytes, const char *what);
+
+  const CudaContext &context;
+  std::vector<Block> device;
+  std::vector<void *> host;
+};
+
+} // namespace ds::rt::cuda
+
+#endif // DS_LIB_RUNTIME_CUDA_CUDAMEMORY_H
