@@ -9,7 +9,7 @@
 #ifndef DS_LIB_RUNTIME_COMM_CHANNEL_H
 #define DS_LIB_RUNTIME_COMM_CHANNEL_H
 
-#include "Control.h"
+#include "Control/Control.h"
 #include "Transport.h"
 
 #include "ds/Runtime/Comm/Communicator.h"

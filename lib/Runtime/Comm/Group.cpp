@@ -5,13 +5,13 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Collectives.h"
-#include "Control.h"
-#include "Limits.h"
+#include "Control/Control.h"
+#include "Control/Limits.h"
+#include "Control/Stacks.h"
 #include "LocalTransport.h"
 #include "Plugins.h"
 #include "Rendezvous.h"
 #include "Solo.h"
-#include "Stacks.h"
 
 #include "ds/Runtime/Process/EndSignals.h"
 

@@ -12,7 +12,7 @@
 #ifndef DS_LIB_RUNTIME_COMM_LOCALTRANSPORT_H
 #define DS_LIB_RUNTIME_COMM_LOCALTRANSPORT_H
 
-#include "Socket.h"
+#include "Control/Socket.h"
 #include "Transport.h"
 
 #include <atomic>

@@ -8,8 +8,8 @@
 #ifndef DS_LIB_RUNTIME_COMM_RENDEZVOUS_H
 #define DS_LIB_RUNTIME_COMM_RENDEZVOUS_H
 
-#include "Card.h"
-#include "Socket.h"
+#include "Control/Card.h"
+#include "Control/Socket.h"
 
 #include "ds/Runtime/Comm/Communicator.h"
 

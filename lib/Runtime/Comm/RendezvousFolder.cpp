@@ -7,7 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "RendezvousFolder.h"
 
-#include "Card.h"
+#include "Control/Card.h"
 #include "SmallFile.h"
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 #ifndef DS_LIB_RUNTIME_COMM_RENDEZVOUSFOLDER_H
 #define DS_LIB_RUNTIME_COMM_RENDEZVOUSFOLDER_H
 
-#include "Socket.h"
+#include "Control/Socket.h"
 
 #include "ds/Support/Error.h"
 

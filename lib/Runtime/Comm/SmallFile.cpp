@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "SmallFile.h"
 
-#include "Socket.h"
+#include "Control/Socket.h"
 
 #include <fmt/format.h>
 

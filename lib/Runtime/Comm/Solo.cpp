@@ -1,7 +1,7 @@
 //===- Solo.cpp - A group of one rank --------------------------------------------===//
 #include "Solo.h"
 
-#include "Card.h"
+#include "Control/Card.h"
 #include "Plugins.h"
 
 #include "ds/Runtime/Program/Program.h"

@@ -1,6 +1,8 @@
 //===- CudaRanks.cpp - The other ranks of a program on a GPU ----------------------------===//
 #include "CudaRanks.h"
 
+#include "ds/Runtime/Comm/Control/LongWait.h"
+
 #include <fmt/format.h>
 
 #include <thread>

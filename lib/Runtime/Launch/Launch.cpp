@@ -12,8 +12,8 @@
 
 #include "LaunchDecisions.h"
 
-#include "Comm/Card.h"
-#include "Comm/Limits.h"
+#include "Comm/Control/Card.h"
+#include "Comm/Control/Limits.h"
 #include "Comm/Rendezvous.h"
 #include "Comm/RendezvousFolder.h"
 #include "RankOutput.h"

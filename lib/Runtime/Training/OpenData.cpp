@@ -2,7 +2,7 @@
 
 #include "OpenData.h"
 
-#include "Comm/Limits.h"
+#include "Comm/Control/Limits.h"
 #include "FindTargets.h"
 #include "StepOutcome.h"
 

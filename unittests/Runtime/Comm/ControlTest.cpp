@@ -1,5 +1,5 @@
 //===- ControlTest.cpp - Who is blamed when a rank dies while others connect ------===//
-#include "../../../lib/Runtime/Comm/Control.h"
+#include "Comm/Control/Control.h"
 
 #include <gmock/gmock.h>
 

@@ -2,8 +2,8 @@
 #include "Processes.h"
 #include "Ranks.h"
 
-#include "../../../lib/Runtime/Comm/Limits.h"
-#include "../../../lib/Runtime/Comm/Socket.h"
+#include "Comm/Control/Limits.h"
+#include "Comm/Control/Socket.h"
 
 #include <gmock/gmock.h>
 

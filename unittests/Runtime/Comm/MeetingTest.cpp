@@ -1,10 +1,10 @@
 //===- MeetingTest.cpp - How ranks find each other, and who is turned away --------===//
 #include "Ranks.h"
 
-#include "../../../lib/Runtime/Comm/Card.h"
 #include "../../../lib/Runtime/Comm/LocalTransport.h"
 #include "../../../lib/Runtime/Comm/Plugins.h"
 #include "../../../lib/Runtime/Comm/Rendezvous.h"
+#include "Comm/Control/Card.h"
 
 #include <gmock/gmock.h>
 

@@ -1,6 +1,6 @@
 //===- RankOutputTest.cpp - What the launcher passes on to stderr -----------------===//
 #include "Launch/RankOutput.h"
-#include "../../../lib/Runtime/Comm/Socket.h"
+#include "Comm/Control/Socket.h"
 
 #include <gtest/gtest.h>
 

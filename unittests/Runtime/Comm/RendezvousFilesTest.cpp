@@ -1,9 +1,9 @@
 //===- RendezvousFilesTest.cpp - What others may put where ranks meet -------------===//
 #include "Ranks.h"
 
-#include "../../../lib/Runtime/Comm/Card.h"
 #include "../../../lib/Runtime/Comm/Rendezvous.h"
 #include "../../../lib/Runtime/Comm/SmallFile.h"
+#include "Comm/Control/Card.h"
 
 #include <gmock/gmock.h>
 

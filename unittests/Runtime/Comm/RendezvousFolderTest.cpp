@@ -1,8 +1,8 @@
 //===- RendezvousFolderTest.cpp - Folders of launchers, living and dead -----------===//
 #include "Ranks.h"
 
-#include "../../../lib/Runtime/Comm/Card.h"
 #include "../../../lib/Runtime/Comm/RendezvousFolder.h"
+#include "Comm/Control/Card.h"
 
 #include <gmock/gmock.h>
 

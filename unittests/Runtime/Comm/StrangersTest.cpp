@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Ranks.h"
 
-#include "../../../lib/Runtime/Comm/Reception.h"
+#include "Comm/Control/Reception.h"
 
 #include <gmock/gmock.h>
 

@@ -122,11 +122,6 @@ public:
 /// its group, positions being those of the mesh. Null where there is none. It outlives whoever asks.
 using CommunicatorOf = std::function<Communicator *(uint32_t stream, AxisSet axes)>;
 
-/// After so long a wait is told of, once.
-inline std::chrono::milliseconds longWait(std::chrono::milliseconds timeout) {
-  return std::min<std::chrono::milliseconds>(timeout / 4, std::chrono::seconds(30));
-}
-
 /// The ranks of one job, connected. Made and destroyed by one thread.
 class RankGroup {
 public:

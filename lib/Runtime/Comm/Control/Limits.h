@@ -4,8 +4,8 @@
 // job needs is asked for before it starts.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_LIMITS_H
-#define DS_LIB_RUNTIME_COMM_LIMITS_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_LIMITS_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_LIMITS_H
 
 #include "ds/Support/Error.h"
 
@@ -33,4 +33,4 @@ std::string processHint();
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_LIMITS_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_LIMITS_H

@@ -9,7 +9,7 @@
 
 #include "Stacks.h"
 
-#include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Runtime/Comm/Control/LongWait.h"
 
 #include <fmt/format.h>
 

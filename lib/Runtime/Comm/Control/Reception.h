@@ -7,8 +7,8 @@
 // library listens anywhere.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_RECEPTION_H
-#define DS_LIB_RUNTIME_COMM_RECEPTION_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_RECEPTION_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_RECEPTION_H
 
 #include "Card.h"
 #include "Socket.h"
@@ -78,4 +78,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_RECEPTION_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_RECEPTION_H

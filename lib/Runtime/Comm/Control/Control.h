@@ -11,8 +11,8 @@
 // this rank has been waiting.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_CONTROL_H
-#define DS_LIB_RUNTIME_COMM_CONTROL_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_CONTROL_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_CONTROL_H
 
 #include "Card.h"
 #include "Reception.h"
@@ -184,4 +184,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_CONTROL_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_CONTROL_H

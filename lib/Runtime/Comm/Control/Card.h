@@ -6,8 +6,8 @@
 // same port, is turned away.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_CARD_H
-#define DS_LIB_RUNTIME_COMM_CARD_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_CARD_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_CARD_H
 
 #include "ds/Support/Error.h"
 
@@ -44,4 +44,4 @@ std::string spellRanks(const std::vector<uint32_t> &ranks, const std::function<s
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_CARD_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_CARD_H

@@ -3,8 +3,8 @@
 // Just what the control connections need. Every wait has a deadline; no function throws or raises SIGPIPE.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_SOCKET_H
-#define DS_LIB_RUNTIME_COMM_SOCKET_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_SOCKET_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_SOCKET_H
 
 #include "ds/Support/Error.h"
 
@@ -55,4 +55,4 @@ bool sendAll(const Socket &socket, const void *data, size_t bytes, Deadline dead
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_SOCKET_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_SOCKET_H

@@ -9,8 +9,8 @@
 // blocked, or hang in the kernel where none reaches them, are told of by name alone.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_STACKS_H
-#define DS_LIB_RUNTIME_COMM_STACKS_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_STACKS_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_STACKS_H
 
 #include <chrono>
 #include <string>
@@ -32,4 +32,4 @@ void writeToStderr(const std::string &text, std::chrono::milliseconds patience);
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_STACKS_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_STACKS_H

@@ -1,6 +1,6 @@
 //===- Symbols.h - Names of addresses ----------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_COMM_SYMBOLS_H
-#define DS_LIB_RUNTIME_COMM_SYMBOLS_H
+#ifndef DS_LIB_RUNTIME_COMM_CONTROL_SYMBOLS_H
+#define DS_LIB_RUNTIME_COMM_CONTROL_SYMBOLS_H
 
 #include <cstdint>
 #include <map>
@@ -27,4 +27,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_COMM_SYMBOLS_H
+#endif // DS_LIB_RUNTIME_COMM_CONTROL_SYMBOLS_H
