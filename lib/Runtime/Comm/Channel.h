@@ -46,14 +46,14 @@ public:
 
   private:
     Waiting(Channel &channel, Deadline now) : deadline(now + channel.timeout), channel(channel) {
-      channel.peer.store(Control::kNobody, std::memory_order_relaxed);
-      channel.control.noteWait(channel.index, Control::Wait{now, deadline, channel.sequence, channel.kind,
-                                                            channel.name, &channel.peer});
+      channel.peer.store(Wait::kNobody, std::memory_order_relaxed);
+      channel.control.noteWait(
+          channel.index, Wait{now, deadline, channel.sequence, channel.kind, channel.name, &channel.peer});
     }
     Channel &channel;
   };
 
-  /// For whom the present wait is, among all ranks; Control::kNobody where others of the group tell of it.
+  /// For whom the present wait is, among all ranks; Wait::kNobody where others of the group tell of it.
   void waitsFor(uint32_t peer) { this->peer.store(peer, std::memory_order_relaxed); }
 
   /// "collective 6 of channel 1 (all_reduce norm)": the one that runs.
@@ -77,7 +77,7 @@ private:
 
   uint64_t sequence = 0; ///< number of the current collective, from 1
   const char *kind = "", *name = "";
-  std::atomic<uint32_t> peer{Control::kNobody}; ///< of the present wait
+  std::atomic<uint32_t> peer{Wait::kNobody}; ///< of the present wait
   std::vector<CommStat> statistics;
   std::vector<std::pair<const char *, size_t>> known; ///< recent names by address: index into statistics
 };

@@ -57,7 +57,7 @@ Status Rounds::settle() {
 Status Rounds::wait(uint32_t peer, bool isSend, Deadline deadline) {
   const std::chrono::milliseconds left(remainingMs(deadline));
   Transport &transport = *channel.transport;
-  channel.waitsFor(tellsOf(peer) ? members[peer] : Control::kNobody);
+  channel.waitsFor(tellsOf(peer) ? members[peer] : Wait::kNobody);
   const Transport::Outcome outcome =
       isSend ? transport.waitSend(members[peer], left) : transport.waitReceive(members[peer], left);
   if (outcome != Transport::Outcome::Done)

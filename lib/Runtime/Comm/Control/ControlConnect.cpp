@@ -6,14 +6,9 @@
 //===---------------------------------------------------------------------------===//
 #include "Control.h"
 
-#include "Limits.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <system_error>
 
 namespace ds::rt {
 namespace {
@@ -21,109 +16,111 @@ namespace {
 /// Time for late callers to come, and how often those who wait look at what the launcher tells.
 constexpr std::chrono::milliseconds kLateTime(1000), kLookAgain(50);
 
-} // namespace
+/// Connects a rank to all others.
+class Connector {
+public:
+  /// What it connects, and where others call; all outlive it.
+  struct Ends {
+    const Roster &roster;
+    Wires &wires;
+    News &news;
+    Hearer &hearer;
+    Reception &reception;
+    const std::function<std::string()> &absence; ///< see Connector::Options
+  };
 
-Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint32_t rank,
-                                                  Reception &reception, Deadline deadline, Options options) {
-  std::unique_ptr<Control> control(new Control(std::move(cards), rank, std::move(options)));
-  if (Status joined = control->join(reception, deadline); !joined) {
-    control->fail(joined.error().message);
-    control->tellLateCallers(reception);
-    return joined.error();
-  }
-  if (Status started = control->listen(); !started) {
-    control->fail(fmt::format("{} gave up: {}", control->name({rank}), started.error().message));
-    return started.error();
-  }
-  return control;
-}
+  explicit Connector(const Ends &ends) : ends(ends) {}
 
-/// Starts the thread that listens.
-Status Control::listen() {
-  if (!wake)
-    return Error{ExitCode::Io, fmt::format("no event for the thread that listens: {}", std::strerror(errno)),
-                 "raise the limit with `ulimit -n`"};
-  try {
-    listener = std::thread([this] { listenUntilStopped(); });
-  } catch (const std::system_error &error) {
-    return Error{ExitCode::Io, fmt::format("cannot start a thread: {}", error.code().message()),
-                 processHint()};
-  }
-  return {};
-}
+  Status join(Deadline deadline);
+  void tellLateCallers();
+
+private:
+  void hearNews(std::chrono::milliseconds patience);
+  bool hear(int other, Deadline until);
+  bool isAbsenceTold();
+  std::vector<uint32_t> missingCallers() const;
+  void takeCalls();
+  Status callLower(Deadline deadline);
+  Status answerHigher(Deadline deadline);
+
+  const Ends ends;
+};
 
 /// A rank that cannot be reached may have given up for another's sake: whoever knows why has told its peers.
-Status Control::join(Reception &reception, Deadline deadline) {
+Status Connector::join(Deadline deadline) {
   Status joined = callLower(deadline);
   if (joined)
-    joined = answerHigher(reception, deadline);
+    joined = answerHigher(deadline);
   else
     hearNews(kNewsTime);
-  if (failed())
-    return Error{ExitCode::Peer, failure() + "; noticed while the ranks connected", ""};
+  if (ends.news.failed())
+    return Error{ExitCode::Peer, ends.news.failure() + "; noticed while the ranks connected", ""};
   return joined;
 }
 
 /// Hears what the peers that are connected have to say, until one tells of a failure or the launcher does.
-void Control::hearNews(std::chrono::milliseconds patience) {
+void Connector::hearNews(std::chrono::milliseconds patience) {
   const Deadline until = Clock::now() + patience;
-  while (!failed() && remainingMs(until) > 0 && !isAbsenceTold())
-    hear(/*other=*/-1, std::min(remainingMs(until), static_cast<int>(kLookAgain.count())));
+  while (!ends.news.failed() && remainingMs(until) > 0 && !isAbsenceTold())
+    hear(/*other=*/-1, until);
+}
+
+/// Hears peers, and whether there is something on `other`, for as long as the launcher need not be looked at.
+bool Connector::hear(int other, Deadline until) {
+  return ends.wires.hear(other, std::min(remainingMs(until), static_cast<int>(kLookAgain.count())),
+                         ends.hearer);
 }
 
 /// Whether the launcher has told of a rank that will not come; that is a failure.
-bool Control::isAbsenceTold() {
-  const std::string absence = options.absence ? options.absence() : std::string();
+bool Connector::isAbsenceTold() {
+  const std::string absence = ends.absence ? ends.absence() : std::string();
   if (!absence.empty())
-    fail(absence);
+    ends.news.fail(absence);
   return !absence.empty();
 }
 
 /// The ranks above that have not called yet.
-std::vector<uint32_t> Control::missingCallers() const {
+std::vector<uint32_t> Connector::missingCallers() const {
   std::vector<uint32_t> ranks;
-  for (uint32_t peer = rank + 1; peer < world(); ++peer)
-    if (!peers[peer])
+  for (uint32_t peer = ends.roster.rank + 1; peer < ends.roster.world(); ++peer)
+    if (!ends.wires.has(peer))
       ranks.push_back(peer);
   return ranks;
 }
 
 /// Makes peers of the ranks that have called.
-void Control::takeCalls(Reception &reception) {
-  reception.work();
+void Connector::takeCalls() {
+  ends.reception.work();
   for (const uint32_t caller : missingCallers())
-    if (Socket socket = reception.take(caller, kNewsCall)) {
-      peers[caller] = std::make_unique<Peer>();
-      peers[caller]->socket = std::move(socket);
-    }
+    if (Socket socket = ends.reception.take(caller, kNewsCall))
+      ends.wires.add(caller, std::move(socket));
 }
 
 /// Tells ranks that call after this one has given up why, lest they take its end for the reason.
-void Control::tellLateCallers(Reception &reception) {
+void Connector::tellLateCallers() {
   const Deadline until = Clock::now() + kLateTime;
   for (std::vector<uint32_t> missing = missingCallers(); !missing.empty() && remainingMs(until) > 0;
        missing = missingCallers()) {
-    reception.await({missing.front()}, kNewsCall, std::min(until, Clock::now() + kLookAgain),
-                    [] { return false; });
-    takeCalls(reception);
+    ends.reception.await({missing.front()}, kNewsCall, std::min(until, Clock::now() + kLookAgain),
+                         [] { return false; });
+    takeCalls();
     for (const uint32_t caller : missing)
-      if (peers[caller])
-        write(caller, Frame::Abort, failure(), until);
+      if (ends.wires.has(caller))
+        ends.wires.write(caller, Frame::Abort, ends.news.failure(), until);
   }
 }
 
 /// Calls them all, even after one could not be reached: the others must be told.
-Status Control::callLower(Deadline deadline) {
+Status Connector::callLower(Deadline deadline) {
   Status first;
-  for (uint32_t peer = 0; peer < rank; ++peer) {
-    Result<Socket> socket = callRank(cards, rank, peer, kNewsCall, deadline);
+  for (uint32_t peer = 0; peer < ends.roster.rank; ++peer) {
+    Result<Socket> socket = callRank(ends.roster.cards, ends.roster.rank, peer, kNewsCall, deadline);
     if (socket) {
-      peers[peer] = std::make_unique<Peer>();
-      peers[peer]->socket = std::move(*socket);
+      ends.wires.add(peer, std::move(*socket));
     } else if (first) {
       first = Error{ExitCode::Peer,
-                    fmt::format("{} came to the rendezvous but takes no connection: {}", name({peer}),
-                                socket.error().message),
+                    fmt::format("{} came to the rendezvous but takes no connection: {}",
+                                ends.roster.name({peer}), socket.error().message),
                     ""};
     }
   }
@@ -133,23 +130,42 @@ Status Control::callLower(Deadline deadline) {
 /// Waits for the calls of the ranks above, and hears meanwhile what those that are connected have to say, and
 /// the launcher: a rank that has left its card and died calls nobody, and holds no connection to be missed
 /// by.
-Status Control::answerHigher(Reception &reception, Deadline deadline) {
+Status Connector::answerHigher(Deadline deadline) {
   const Deadline begin = Clock::now();
   for (;;) {
-    takeCalls(reception);
+    takeCalls();
     if (missingCallers().empty() || remainingMs(deadline) == 0 || isAbsenceTold())
       break;
-    hear(reception.descriptor(), std::min(remainingMs(deadline), static_cast<int>(kLookAgain.count())));
-    if (failed())
+    hear(ends.reception.descriptor(), deadline);
+    if (ends.news.failed())
       break;
   }
-  if (failed() || missingCallers().empty())
+  if (ends.news.failed() || missingCallers().empty())
     return {};
   const auto waited = std::chrono::round<std::chrono::milliseconds>(deadline - begin);
   return Error{ExitCode::Peer,
-               fmt::format("{} came to the rendezvous but did not connect within {}", name(missingCallers()),
-                           spellSeconds(waited)),
+               fmt::format("{} came to the rendezvous but did not connect within {}",
+                           ends.roster.name(missingCallers()), spellSeconds(waited)),
                ""};
+}
+
+} // namespace
+
+Result<std::unique_ptr<Control>> Control::connect(std::vector<Card> cards, uint32_t rank,
+                                                  Reception &reception, Deadline deadline, Options options) {
+  std::unique_ptr<Control> control(new Control(std::move(cards), rank, std::move(options)));
+  Connector connector(
+      {control->roster, control->wires, control->news, *control, reception, control->options.absence});
+  if (Status joined = connector.join(deadline); !joined) {
+    control->fail(joined.error().message);
+    connector.tellLateCallers();
+    return joined.error();
+  }
+  if (Status started = control->listener.start(); !started) {
+    control->fail(fmt::format("{} gave up: {}", control->name({rank}), started.error().message));
+    return started.error();
+  }
+  return control;
 }
 
 } // namespace ds::rt

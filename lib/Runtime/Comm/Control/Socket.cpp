@@ -53,6 +53,11 @@ std::string spellSeconds(std::chrono::milliseconds duration) {
   return fmt::format("{:g} s", std::round(static_cast<double>(duration.count()) / 100) / 10);
 }
 
+std::string spellWait(std::chrono::milliseconds waited) {
+  return waited < std::chrono::seconds(10) ? spellSeconds(waited)
+                                           : spellSeconds(std::chrono::floor<std::chrono::seconds>(waited));
+}
+
 Socket::~Socket() {
   if (fd >= 0)
     ::close(fd);

@@ -24,6 +24,8 @@ int remainingMs(Deadline deadline);
 
 /// "5 s" or "0.5 s".
 std::string spellSeconds(std::chrono::milliseconds duration);
+/// The same of a wait that is not over: whole seconds, or tenths of the first few.
+std::string spellWait(std::chrono::milliseconds waited);
 
 /// An owned file descriptor.
 class Socket {

@@ -28,6 +28,7 @@ void prepareStacks();
 std::string describeStacks(std::chrono::milliseconds patience);
 
 /// Writes to stderr, or gives up after `patience`: nobody may be reading what is written.
+inline constexpr std::chrono::milliseconds kWritingTime(1000);
 void writeToStderr(const std::string &text, std::chrono::milliseconds patience);
 
 } // namespace ds::rt
