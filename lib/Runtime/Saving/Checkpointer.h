@@ -16,22 +16,17 @@
 #define DS_LIB_RUNTIME_SAVING_CHECKPOINTER_H
 
 #include "Job/Team.h"
-#include "SaveNode.h"
-#include "Snapshot.h"
+#include "SaveFolder.h"
+#include "SaveWorker.h"
+#include "SavedFiles.h"
 
 #include "ds/Runtime/Checkpoint/Checkpoint.h"
-#include "ds/Runtime/Checkpoint/ShardPlan.h"
-#include "ds/Runtime/Checkpoint/StagedWriter.h"
-#include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/Engine/Executor.h"
-#include "ds/Runtime/Files/FileLayer.h"
 #include "ds/Runtime/Job/TrainOptions.h"
 
-#include <atomic>
 #include <chrono>
 #include <memory>
 #include <optional>
-#include <thread>
 
 namespace ds::rt {
 
@@ -42,7 +37,7 @@ struct RunPosition {
   DataCursor data;
 };
 
-/// Size: the save under way, its thread and the list of older ones are still one class.
+/// What all ranks do together for a save: this rank's files are SavedFiles', the directory SaveFolder's.
 class Checkpointer {
 public:
   /// Saves that fail one after another until a run is ended.
@@ -53,12 +48,11 @@ public:
   /// copy. Collective.
   static Result<std::unique_ptr<Checkpointer>> open(const TrainOptions &options, const Program &program,
                                                     const Checkpoint *from, Team &team);
-  ~Checkpointer();
 
   /// Whether a save is due after `step`, as this rank sees it: rank 0 has the clock.
   bool isDue(uint64_t step) const;
   /// Whether this rank still works on a save.
-  bool isBusy() const { return busy; }
+  bool isBusy() const { return worker.isBusy(); }
 
   /// At the end of a step: goes on with the save that is under way unless some rank `anyBusy`, and begins one
   /// if it is due on some rank. Collective. Io after kMostFailures.
@@ -71,7 +65,7 @@ public:
   Status finish(const Executor &executor, const RunPosition &position);
 
   /// The path of the newest checkpoint that this run has saved or gone on from; empty without.
-  const std::string &newest() const { return newestPath; }
+  const std::string &newest() const { return newestSave.path; }
   /// That the run goes on from this one. Where it lies in the directory of saves it need not be saved again.
   void continuesFrom(const Checkpoint &checkpoint);
 
@@ -79,49 +73,42 @@ private:
   /// Staging and Pruning are of several nodes.
   enum class Stage { Idle, Writing, Staging, Committing, Pruning };
 
+  /// What is under way, or was last.
+  struct Save {
+    Stage stage = Stage::Idle;
+    std::chrono::steady_clock::time_point begun = std::chrono::steady_clock::now();
+    std::string directory;                                      ///< where it is written
+    uint64_t bytes = 0;                                         ///< by all ranks
+    std::optional<Result<std::vector<CheckpointFile>>> written; ///< by the worker
+    std::optional<Result<std::string>> done;                    ///< likewise, of who leads; others: empty
+  };
+  /// The newest one that can be gone on from.
+  struct Newest {
+    std::string path;
+    std::optional<uint64_t> step; ///< where it lies in the directory of saves
+  };
+
   Checkpointer(const TrainOptions &options, Team &team) : options(options), team(team) {}
   Status prepare(const Program &program, const Checkpoint *from);
-  Status takeDirectory(const Checkpoint *from);
   Status describeRun(const Program &program);
   Status begin(const Executor &executor, const RunPosition &position, bool atOnce);
   Status advance();
   Status collectFiles();
   Status collectManifests();
   Status collectOutcome();
-  Result<std::vector<CheckpointFile>> writeFiles(const Executor *executor) const;
-  Status writeFile(size_t number, const Executor *executor, class ShardWriter &writer) const;
-  Result<std::string> commit(const Manifest &whole);
-  Result<std::string> publish();
-  void prune(const std::set<std::string> *everywhere);
   Status giveUp(const Error &error);
   Status noteFailure(const std::string &why);
-  void work(std::function<void()> job);
 
   const TrainOptions &options;
   Team &team;
-  FileLayer &layer = systemFiles();
-  SaveNode node;
-  std::optional<StoreLock> lock;        ///< of who leads
-  std::vector<ShardFile> files;         ///< of this rank
-  std::unique_ptr<StagedWriter> staged; ///< of all its files, one after another
-  std::optional<Snapshot> copy;         ///< what is written while training goes on; none: written at once
-  Manifest manifest;                    ///< what all saves of the run say alike
-
-  Stage stage = Stage::Idle;
-  std::string unfinished; ///< directory of the save that is under way
-  std::thread worker;
-  std::atomic<bool> busy{false};
-  std::optional<Result<std::vector<CheckpointFile>>> written; ///< by the worker
-  std::optional<Result<std::string>> done;                    ///< likewise, of who leads; others: empty
-  std::string newestPath;
-  std::optional<uint64_t> newestStep;
-  std::optional<uint64_t> begunAt; ///< step of the checkpoint that the run goes on from; none: it is new
-  bool hasSetAside = false;        ///< of the worker: what the run has gone back before is set aside
-  unsigned failures = 0;           ///< in a row
-  uint64_t savedBytes = 0;         ///< of the save that is under way, by all ranks
+  SaveFolder folder{options, systemFiles()};
+  SavedFiles files{systemFiles()};
+  Manifest manifest; ///< what all saves of the run say alike
+  Save save;
+  Newest newestSave;
+  unsigned failures = 0; ///< in a row
   bool toldOfWaiting = false;
-  std::set<std::string> toldOfStays; ///< of the worker: why something in the directory is not removed
-  std::chrono::steady_clock::time_point lastBegun = std::chrono::steady_clock::now();
+  SaveWorker worker; ///< uses what is above
 };
 
 } // namespace ds::rt
