@@ -1,5 +1,5 @@
 //===- LossPolicyTest.cpp - When a run goes on, back, or ends ------------------===//
-#include "Training/LossGuard.h"
+#include "Loss/LossGuard.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 //===- LostNumberTest.cpp - Which element of a tensor is not finite ------------===//
-#include "Training/LostNumber.h"
+#include "Loss/LostNumber.h"
 
 #include <gtest/gtest.h>
 

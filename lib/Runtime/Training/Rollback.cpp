@@ -1,5 +1,5 @@
 //===- Rollback.cpp - Back to the last checkpoint, in the middle of a run -----------===//
-#include "LostNumber.h"
+#include "Loss/LostNumber.h"
 #include "Process/Messages.h"
 #include "Run.h"
 #include "Saving/Restore.h"

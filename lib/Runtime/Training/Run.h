@@ -2,9 +2,9 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_RUN_H
 #define DS_LIB_RUNTIME_TRAINING_RUN_H
 
-#include "Diagnostics.h"
 #include "Job/Team.h"
-#include "LossGuard.h"
+#include "Loss/Diagnostics.h"
+#include "Loss/LossGuard.h"
 #include "Monitor/Monitors.h"
 #include "ReplicaCheck.h"
 #include "Saving/Checkpointer.h"

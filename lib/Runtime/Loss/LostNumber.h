@@ -11,8 +11,8 @@
 // An infinity of minus sign alone is none: masks have it. Memory needs nothing, and good steps cost nothing.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_TRAINING_LOSTNUMBER_H
-#define DS_LIB_RUNTIME_TRAINING_LOSTNUMBER_H
+#ifndef DS_LIB_RUNTIME_LOSS_LOSTNUMBER_H
+#define DS_LIB_RUNTIME_LOSS_LOSTNUMBER_H
 
 #include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/JsonLog.h"
@@ -50,4 +50,4 @@ std::optional<LostElement> findLostElement(const Buffer &buffer, const std::byte
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_TRAINING_LOSTNUMBER_H
+#endif // DS_LIB_RUNTIME_LOSS_LOSTNUMBER_H

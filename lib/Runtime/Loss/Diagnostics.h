@@ -6,8 +6,8 @@
 // rank needs another one for that.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_TRAINING_DIAGNOSTICS_H
-#define DS_LIB_RUNTIME_TRAINING_DIAGNOSTICS_H
+#ifndef DS_LIB_RUNTIME_LOSS_DIAGNOSTICS_H
+#define DS_LIB_RUNTIME_LOSS_DIAGNOSTICS_H
 
 #include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/JsonLog.h"
@@ -46,4 +46,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_TRAINING_DIAGNOSTICS_H
+#endif // DS_LIB_RUNTIME_LOSS_DIAGNOSTICS_H

@@ -10,8 +10,8 @@
 // thinks they are.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_TRAINING_LOSSPOLICY_H
-#define DS_LIB_RUNTIME_TRAINING_LOSSPOLICY_H
+#ifndef DS_LIB_RUNTIME_LOSS_LOSSPOLICY_H
+#define DS_LIB_RUNTIME_LOSS_LOSSPOLICY_H
 
 #include "ds/Runtime/Formats/JsonLog.h"
 #include "ds/Runtime/Job/LossRules.h"
@@ -67,4 +67,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_TRAINING_LOSSPOLICY_H
+#endif // DS_LIB_RUNTIME_LOSS_LOSSPOLICY_H

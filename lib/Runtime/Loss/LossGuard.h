@@ -4,8 +4,8 @@
 // behind the step that was judged: from then on step n reads the batch of step n + passedOver.
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_RUNTIME_TRAINING_LOSSGUARD_H
-#define DS_LIB_RUNTIME_TRAINING_LOSSGUARD_H
+#ifndef DS_LIB_RUNTIME_LOSS_LOSSGUARD_H
+#define DS_LIB_RUNTIME_LOSS_LOSSGUARD_H
 
 #include "LossPolicy.h"
 
@@ -47,4 +47,4 @@ private:
 
 } // namespace ds::rt
 
-#endif // DS_LIB_RUNTIME_TRAINING_LOSSGUARD_H
+#endif // DS_LIB_RUNTIME_LOSS_LOSSGUARD_H
