@@ -1,13 +1,14 @@
-//===- Rollback.cpp - Back to the last checkpoint, in the middle of a run -----------===//
+//===- LossKeeper.cpp - What a run does about its losses --------------------------------===//
+#include "LossKeeper.h"
+
 #include "Loss/LostNumber.h"
 #include "Process/Messages.h"
-#include "Run.h"
 #include "Saving/Restore.h"
 #include "StepOutcome.h"
 
-#include "ds/Runtime/State/Weights.h"
-
 #include <fmt/format.h>
+
+#include <utility>
 
 namespace ds::rt {
 
@@ -24,14 +25,47 @@ static Result<uint64_t> readBack(Executor &executor, const std::string &path) {
   return checkpoint->manifest().step;
 }
 
-Status Run::goBack(uint64_t &step) {
-  if (Status status = checkpointer->settle(); !status) // what is being written is of a good step
+LossKeeper::LossKeeper(RunParts &run)
+    : run(run), guard(run.options.loss, run.team.leads() ? logLine : LossGuard::Tell()) {
+  guard.restore = [this](uint64_t &step) { return goBack(step); };
+}
+
+void LossKeeper::begin(uint64_t step) { lossScale = readOutputs(*run.executor, step).lossScale; }
+
+Status LossKeeper::setLimit() {
+  const float limit = guard.limit();
+  return std::exchange(lossLimit, limit) != limit ? setLossLimit(*run.executor, limit) : Status();
+}
+
+Result<uint64_t> LossKeeper::act(const StepRecord &record, uint64_t index) {
+  diagnostics.keep(record, batchOf(index));
+  if (record.targets != 0)
+    if (Status named = nameLostNumber(record, index); !named)
+      return named.error();
+  return guard.act(record);
+}
+
+void LossKeeper::diagnose(const Error &why) const {
+  const TrainOptions &options = run.options;
+  const std::string &directory = options.diagnostics.empty() ? options.save : options.diagnostics;
+  if (directory.empty())
+    return;
+  const Result<std::string> path = diagnostics.write(directory, *run.executor, why);
+  if (!path)
+    logLine("no diagnostics: " + path.error().message);
+  else if (run.team.leads())
+    logLine(fmt::format("diagnostics are in '{}'{}", *path,
+                        run.team.world() > 1 ? ", and beside it those of the other ranks" : ""));
+}
+
+Status LossKeeper::goBack(uint64_t &step) {
+  if (Status status = run.checkpointer->settle(); !status) // what is being written is of a good step
     return status;
-  const std::string path = checkpointer->newest();
+  const std::string path = run.checkpointer->newest();
   if (path.empty())
     return Error{ExitCode::Diverged, "no checkpoint has been saved yet", "save more often with --save-every"};
-  const Result<uint64_t> read = readBack(*executor, path);
-  const Result<bool> anyFailed = team.anyOf(!read);
+  const Result<uint64_t> read = readBack(*run.executor, path);
+  const Result<bool> anyFailed = run.team.anyOf(!read);
   if (!anyFailed)
     return anyFailed.error();
   if (!read)
@@ -39,29 +73,25 @@ Status Run::goBack(uint64_t &step) {
   if (*anyFailed)
     return Error{ExitCode::Peer, fmt::format("another rank cannot read '{}'", path), ""};
   step = *read;
-  lossScale = readOutputs(*executor, step).lossScale;
+  lossScale = readOutputs(*run.executor, step).lossScale;
   lossLimit.reset();
   return {};
 }
 
 /// Whether the states are those of before the step `index`: a skipped one has kept them, and those of a new
 /// run's first step can be had again where the run cannot go on with what it has.
-Result<bool> Run::restoreBefore(const StepRecord &record, uint64_t index) {
+Result<bool> LossKeeper::restoreBefore(const StepRecord &record, uint64_t index) {
   if (record.skipped.value_or(false))
     return true;
-  if (index != firstStep || resume.checkpoint())
+  if (index != run.start.step() || run.start.checkpoint())
     return false;
-  if (Status status = initialize(); !status)
-    return status.error();
-  if (weightsPath.empty())
-    return true;
-  Status status = loadWeights(*executor, weightsPath);
+  Status status = run.start.beginAnew(*run.executor);
   return status ? Result<bool>(true) : Result<bool>(status.error());
 }
 
 /// Tells once, and again when the run ends for it, where a step's first number was lost. Every rank comes
 /// here with the same record.
-Status Run::nameLostNumber(const StepRecord &record, uint64_t index) {
+Status LossKeeper::nameLostNumber(const StepRecord &record, uint64_t index) {
   const std::optional<double> before = std::exchange(lossScale, record.lossScale);
   if (!hasLostNumbers(record) || (std::exchange(toldOfLoss, true) && !record.givesUp))
     return {};
@@ -71,20 +101,20 @@ Status Run::nameLostNumber(const StepRecord &record, uint64_t index) {
   std::string text = "where it was lost first is not known: the step has changed the states; a program with "
                      "skip_bad_steps keeps them";
   if (*restored) {
+    const auto fill = [&](uint32_t microBatch) {
+      return run.data.fill(*run.executor, batchOf(index), microBatch);
+    };
     const Result<std::string> found =
-        findLostNumber(*executor,
-                       {[&](uint32_t microBatch) { return fill(*data, guard.batchOf(index), microBatch); },
-                        before, record.skipped.value_or(false)},
-                       team);
+        findLostNumber(*run.executor, {fill, before, record.skipped.value_or(false)}, run.team);
     if (!found)
       return found.error();
     diagnostics.lostNumber = *found;
     text = found->empty() ? "repeated, the step has neither a NaN nor an infinity: a memory or a processor "
                             "may have failed"
                           : "the first number that is not finite: " + *found;
-    executor->takeTimings(); // the trace shows training
+    run.executor->takeTimings(); // the trace shows training
   }
-  if (team.leads())
+  if (run.team.leads())
     logLine(fmt::format("step {}: {}", record.step, text));
   return {};
 }

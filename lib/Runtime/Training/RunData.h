@@ -1,0 +1,44 @@
+//===- RunData.h - What a run reads ----------------------------------------------------===//
+#ifndef DS_LIB_RUNTIME_TRAINING_RUNDATA_H
+#define DS_LIB_RUNTIME_TRAINING_RUNDATA_H
+
+#include "RunStart.h"
+
+#include "ds/Runtime/Data/DataSource.h"
+
+#include <optional>
+
+namespace ds::rt {
+
+class RunData {
+public:
+  RunData(const TrainOptions &options, Team &team) : options(options), team(team) {}
+
+  /// Opens what `options` name, for a run that begins at `start`.
+  Status open(const Program &program, const RunStart &start);
+
+  /// The data of the steps; not there for an evaluation alone.
+  DataSource &training() { return *data; }
+  const DataSource &training() const { return *data; }
+  /// Null where none are held out.
+  DataSource *heldOut() { return held ? &*held : nullptr; }
+
+  /// Fills the inputs of a micro-batch of batch `batch`.
+  Status fill(Executor &executor, uint64_t batch, uint32_t microBatch);
+
+  /// Adds what the data are, and their first micro-batch of the first ranks behind `step` steps, whichever
+  /// rank this is.
+  Status addFacts(const Executor &executor, uint64_t step, Facts &facts);
+
+private:
+  Status openHeldOut(const Program &program);
+  Result<std::string> signOf(DataSource &source, uint64_t batch, const Executor &executor) const;
+
+  const TrainOptions &options;
+  Team &team;
+  std::optional<DataSource> data, held;
+};
+
+} // namespace ds::rt
+
+#endif // DS_LIB_RUNTIME_TRAINING_RUNDATA_H
