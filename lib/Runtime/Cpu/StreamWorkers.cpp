@@ -14,9 +14,75 @@
 
 namespace ds::rt {
 
+//===----------------------------------------------------------------------===//
+// What streams share
+//===----------------------------------------------------------------------===//
+
+void StreamEvents::record(uint32_t event, uint32_t execution) {
+  events[event].store(execution, std::memory_order_release);
+  events[event].notify_all();
+}
+
+void StreamEvents::wait(uint32_t event, uint32_t execution) const {
+  for (uint32_t seen; (seen = events[event].load(std::memory_order_acquire)) != execution;)
+    events[event].wait(seen, std::memory_order_acquire);
+}
+
+void FirstFailure::note(const Error &failure) {
+  {
+    const std::lock_guard lock(mutex);
+    if (failed.exchange(true))
+      return;
+    error = failure;
+  }
+  if (told)
+    told(failure);
+}
+
+Status FirstFailure::status() const {
+  if (!failed)
+    return {};
+  const std::lock_guard lock(mutex);
+  return error;
+}
+
+uint32_t StreamGate::open(uint32_t part, uint32_t workers) {
+  segment = part;
+  running = workers;
+  const uint32_t current = ++epoch;
+  epoch.notify_all();
+  return current;
+}
+
+void StreamGate::awaitAll() {
+  for (uint32_t left; (left = running.load()) != 0;)
+    running.wait(left);
+}
+
+std::optional<uint32_t> StreamGate::await(uint32_t &seen) {
+  epoch.wait(seen);
+  seen = epoch.load();
+  return stopping ? std::nullopt : std::optional(segment);
+}
+
+void StreamGate::leave() {
+  if (--running == 0)
+    running.notify_all();
+}
+
+void StreamGate::close() {
+  stopping = true;
+  ++epoch;
+  epoch.notify_all();
+}
+
+//===----------------------------------------------------------------------===//
+// Their threads
+//===----------------------------------------------------------------------===//
+
 StreamWorkers::StreamWorkers(const Program &program, RunTask runTask, Overlapped overlapped, Failed failed)
     : program(program), runTask(std::move(runTask)), overlapped(std::move(overlapped)),
-      onFailure(std::move(failed)), events(std::make_unique<std::atomic<uint32_t>[]>(program.numEvents)) {
+      failure(std::move(failed)), events(program.numEvents) {
   const auto compute = std::find(program.streams.begin(), program.streams.end(), StreamKind::Compute);
   computeStream = static_cast<uint32_t>(compute - program.streams.begin());
   for (const Segment &part : program.segments) {
@@ -43,57 +109,39 @@ Status StreamWorkers::start() try {
 }
 
 StreamWorkers::~StreamWorkers() {
-  stopping = true;
-  ++epoch;
-  epoch.notify_all();
+  gate.close();
   for (std::thread &thread : threads)
     thread.join();
 }
 
-Status StreamWorkers::run(uint32_t index) {
-  segment = index;
-  failed = false;
-  running = static_cast<uint32_t>(threads.size());
-  const uint32_t current = ++epoch;
-  epoch.notify_all();
-  runStream(computeStream, index, current);
+Status StreamWorkers::run(uint32_t segment) {
+  failure.forget();
+  const uint32_t current = gate.open(segment, static_cast<uint32_t>(threads.size()));
+  runStream(computeStream, segment, current);
   const int64_t begin = nowNs();
-  for (uint32_t left; (left = running.load()) != 0;)
-    running.wait(left);
+  gate.awaitAll();
   waitedNs += nowNs() - begin;
-  if (!failed)
-    return {};
-  const std::lock_guard lock(mutex);
-  return error;
+  return failure.status();
 }
 
 void StreamWorkers::workerLoop(uint32_t stream) {
   if (program.streams[stream] == StreamKind::Host)
     setParallelTeam(hostTeam.get());
-  for (uint32_t seen = 0;;) {
-    epoch.wait(seen);
-    seen = epoch.load();
-    if (stopping)
-      return;
-    runStream(stream, segment, seen);
-    if (--running == 0)
-      running.notify_all();
+  uint32_t seen = 0;
+  while (const std::optional<uint32_t> segment = gate.await(seen)) {
+    runStream(stream, *segment, seen);
+    gate.leave();
   }
-}
-
-void StreamWorkers::record(uint32_t event, uint32_t current) {
-  events[event].store(current, std::memory_order_release);
-  events[event].notify_all();
 }
 
 /// Waits for the oldest command that is under way, and records the events behind it.
 void StreamWorkers::settle(std::deque<uint32_t> &pending, uint32_t current) {
   if (Status status = overlapped.finish(pending.front()); !status)
-    fail(status.error());
+    failure.note(status.error());
   for (pending.pop_front();
        !pending.empty() && program.commands[pending.front()].kind == CommandKind::RecordEvent;
        pending.pop_front())
-    record(program.commands[pending.front()].callee, current);
+    events.record(program.commands[pending.front()].callee, current);
 }
 
 /// A stream on which storage commands overlap: each begins when what it waits for has happened, whether or
@@ -106,22 +154,22 @@ void StreamWorkers::runStorage(uint32_t stream, uint32_t part, uint32_t current)
     if (command.kind == CommandKind::RecordEvent && !pending.empty()) {
       pending.push_back(index);
     } else if (command.kind == CommandKind::RecordEvent) {
-      record(command.callee, current);
+      events.record(command.callee, current);
     } else if (command.kind == CommandKind::WaitEvent) {
-      while (!pending.empty() && !isRecorded(command.callee, current))
+      while (!pending.empty() && !events.isRecorded(command.callee, current))
         if (overlapped.advance(pending.front()))
           settle(pending, current);
-      wait(command.callee, current);
-    } else if (command.kind == CommandKind::Storage && !failed) {
+      events.wait(command.callee, current);
+    } else if (command.kind == CommandKind::Storage && !failure) {
       if (Status status = overlapped.begin(index); status)
         pending.push_back(index);
       else
-        fail(status.error());
-    } else if (!failed) {
+        failure.note(status.error());
+    } else if (!failure) {
       while (!pending.empty())
         settle(pending, current);
       if (Status status = runTask(index); !status)
-        fail(status.error());
+        failure.note(status.error());
     }
   }
   while (!pending.empty())
@@ -137,32 +185,16 @@ void StreamWorkers::runStream(uint32_t stream, uint32_t part, uint32_t current) 
                         (command.kind == CommandKind::WaitEvent || command.kind == CommandKind::Collective);
     const int64_t begin = stands ? nowNs() : 0;
     if (command.kind == CommandKind::RecordEvent) {
-      record(command.callee, current);
+      events.record(command.callee, current);
     } else if (command.kind == CommandKind::WaitEvent) {
-      wait(command.callee, current);
-    } else if (!failed) {
+      events.wait(command.callee, current);
+    } else if (!failure) {
       if (Status status = runTask(index); !status)
-        fail(status.error());
+        failure.note(status.error());
     }
     if (stands)
       waitedNs += nowNs() - begin;
   }
-}
-
-void StreamWorkers::wait(uint32_t event, uint32_t current) {
-  for (uint32_t seen; (seen = events[event].load(std::memory_order_acquire)) != current;)
-    events[event].wait(seen, std::memory_order_acquire);
-}
-
-void StreamWorkers::fail(Error failure) {
-  {
-    const std::lock_guard lock(mutex);
-    if (failed.exchange(true))
-      return;
-    error = failure;
-  }
-  if (onFailure)
-    onFailure(failure);
 }
 
 } // namespace ds::rt

@@ -19,12 +19,69 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
 namespace ds::rt {
 
-/// Size: commands, events and threads of one execution, which start and fail together.
+/// Events of a program, each with the number of the execution that last recorded it.
+class StreamEvents {
+public:
+  explicit StreamEvents(uint32_t count) : events(std::make_unique<std::atomic<uint32_t>[]>(count)) {}
+
+  void record(uint32_t event, uint32_t execution);
+  bool isRecorded(uint32_t event, uint32_t execution) const {
+    return events[event].load(std::memory_order_acquire) == execution;
+  }
+  void wait(uint32_t event, uint32_t execution) const;
+
+private:
+  std::unique_ptr<std::atomic<uint32_t>[]> events;
+};
+
+/// The first failure of an execution, from any stream.
+class FirstFailure {
+public:
+  /// `told` is called with it, by the stream that fails; it may be empty.
+  explicit FirstFailure(std::function<void(const Error &)> told) : told(std::move(told)) {}
+
+  /// Before the streams start.
+  void forget() { failed = false; }
+  void note(const Error &failure);
+  /// Whether there is one.
+  explicit operator bool() const { return failed; }
+  Status status() const;
+
+private:
+  const std::function<void(const Error &)> told;
+  std::atomic<bool> failed{false};
+  mutable std::mutex mutex; ///< guards error
+  Error error;
+};
+
+/// Where workers wait for the next execution, and whoever runs it for them.
+class StreamGate {
+public:
+  /// Starts an execution of `segment` by so many workers; returns its number, from 1.
+  uint32_t open(uint32_t segment, uint32_t workers);
+  /// Returns when all of them have left.
+  void awaitAll();
+
+  /// What a worker is to execute after execution `seen`, which becomes that one; nothing: it is to end.
+  std::optional<uint32_t> await(uint32_t &seen);
+  /// A worker has finished its part.
+  void leave();
+  /// Ends the workers.
+  void close();
+
+private:
+  std::atomic<uint32_t> epoch{0};   ///< number of the current execution; changing it starts it
+  std::atomic<uint32_t> running{0}; ///< workers that have not finished the current execution
+  uint32_t segment = 0;             ///< of the current execution; written before epoch
+  std::atomic<bool> stopping{false};
+};
+
 class StreamWorkers {
 public:
   using RunTask = std::function<Status(uint32_t command)>;
@@ -46,8 +103,8 @@ public:
   /// allows no thread.
   Status start();
 
-  /// Runs segment `index`, the compute stream on the calling thread. Returns the first failure.
-  Status run(uint32_t index);
+  /// Runs `segment`, the compute stream on the calling thread. Returns the first failure.
+  Status run(uint32_t segment);
 
   /// Nanoseconds since the last call for which the compute stream waited for the others.
   int64_t takeWaitedNs() { return std::exchange(waitedNs, 0); }
@@ -57,28 +114,17 @@ private:
   void runStream(uint32_t stream, uint32_t segment, uint32_t epoch);
   void runStorage(uint32_t stream, uint32_t segment, uint32_t epoch);
   void settle(std::deque<uint32_t> &pending, uint32_t epoch);
-  void record(uint32_t event, uint32_t epoch);
-  bool isRecorded(uint32_t event, uint32_t epoch) const {
-    return events[event].load(std::memory_order_acquire) == epoch;
-  }
-  void wait(uint32_t event, uint32_t current);
-  void fail(Error error);
 
   const Program &program;
   RunTask runTask;
   Overlapped overlapped;
-  Failed onFailure;
+  FirstFailure failure;
   int64_t waitedNs = 0; ///< the calling thread's
   uint32_t computeStream = 0;
   /// commands[segment][stream]: command indices in issue order.
   std::vector<std::vector<std::vector<uint32_t>>> commands;
-  std::unique_ptr<std::atomic<uint32_t>[]> events; ///< the execution that last recorded each event
-  std::atomic<uint32_t> epoch{0};                  ///< number of the current execution; changing it starts it
-  std::atomic<uint32_t> running{0};                ///< workers that have not finished the current execution
-  uint32_t segment = 0;                            ///< of the current execution; written before epoch
-  std::atomic<bool> failed{false}, stopping{false};
-  std::mutex mutex; ///< guards error
-  Error error;
+  StreamEvents events;
+  StreamGate gate;
   std::unique_ptr<HostTeam> hostTeam; ///< of the host stream; null without one
   std::vector<std::thread> threads;
 };
