@@ -149,7 +149,7 @@ Status HostEngine::startPoison() {
 //===----------------------------------------------------------------------===//
 
 std::byte *HostEngine::base(Space space) const {
-  return space == Space::Nvme ? storage->base() : (space == Space::Device ? device : host).data();
+  return space == Space::Nvme ? storage->addresses().base() : (space == Space::Device ? device : host).data();
 }
 
 std::byte *HostEngine::address(uint32_t buffer, uint32_t microBatch) const {

@@ -17,7 +17,7 @@ public:
     const Buffer &from = binding.program.buffers[operands[0]];
     const auto at = [&](uint32_t k) { return static_cast<std::byte *>(binding.address(operands[k])); };
     writes = from.space != Space::Nvme;
-    offset = storage.offsetOf(at(writes ? 1 : 0));
+    offset = storage.addresses().offsetOf(at(writes ? 1 : 0));
     host = at(writes ? 0 : 1);
     const uint64_t extent = extentBytes(from);
     bytes = extent + paddingBytes(command, extent);

@@ -35,7 +35,7 @@ Status DeviceArenas::allocate() {
 
 std::byte *DeviceArenas::base(Space space) const {
   if (space == Space::Nvme)
-    return storage->base();
+    return storage->addresses().base();
   return space == Space::Device ? deviceBase : hostBase;
 }
 

@@ -52,8 +52,8 @@ void *Executor::data(uint32_t buffer, uint32_t microBatch) const {
 std::vector<void *> Executor::inputs(uint32_t microBatch) const { return engine->inputs(microBatch); }
 
 Status Executor::change(std::byte *address, uint64_t bytes, const std::function<Status(std::byte *)> &body) {
-  if (storage && storage->holds(address))
-    return storage->change(storage->offsetOf(address), bytes, body);
+  if (storage && storage->addresses().holds(address))
+    return storage->change(storage->addresses().offsetOf(address), bytes, body);
   if (!engine->isRemote(address))
     return body(address);
   std::vector<std::byte> copy(bytes);
@@ -64,8 +64,8 @@ Status Executor::change(std::byte *address, uint64_t bytes, const std::function<
 
 Status Executor::inspect(const std::byte *address, uint64_t bytes,
                          const std::function<Status(const std::byte *)> &body) const {
-  if (storage && storage->holds(address))
-    return storage->inspect(storage->offsetOf(address), bytes, body);
+  if (storage && storage->addresses().holds(address))
+    return storage->inspect(storage->addresses().offsetOf(address), bytes, body);
   if (!engine->isRemote(address))
     return body(address);
   std::vector<std::byte> copy(bytes);

@@ -4,24 +4,23 @@
 #include "Files/AlignedBlock.h"
 #include "Files/Text.h"
 #include "Process/Clock.h"
+#include "StorageDigests.h"
 #include "StorageFile.h"
+#include "StorageNames.h"
 #include "TransferSet.h"
 #include "ds/Runtime/Files/StorageWatch.h"
 #include "ds/Support/Align.h"
 
 #include <fmt/format.h>
-#include <xxhash.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <sys/mman.h>
 #include <unistd.h>
 
 namespace ds::rt {
 namespace {
 
-constexpr uint64_t kDigestBytes = uint64_t(1) << 20;
 constexpr uint64_t kMostUnderWay = 1024, kMostThreads = 64;
 
 /// Threads where the system has no io_uring for us, or nobody wants it.
@@ -36,7 +35,8 @@ Result<std::unique_ptr<StorageQueue>> openQueue(std::span<const int> files, cons
 
 } // namespace
 
-Storage::Storage(const StorageOptions &options) : options(options) {}
+Storage::Storage(const StorageOptions &options)
+    : options(options), digests(options.verify ? std::make_unique<StorageDigests>() : nullptr) {}
 
 Storage::~Storage() {
   for (const auto &[id, transfer] : begun) // memory that others are about to free
@@ -45,20 +45,6 @@ Storage::~Storage() {
   queue.reset(); // before the files that it works on
   for (const int file : files)
     ::close(file);
-  if (addresses)
-    ::munmap(addresses, alignTo(std::max<uint64_t>(options.bytes, 1), kStorageUnit));
-}
-
-Status Storage::reserveAddresses() {
-  void *range = ::mmap(nullptr, alignTo(std::max<uint64_t>(options.bytes, 1), kStorageUnit), PROT_NONE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (range == MAP_FAILED)
-    return Error{
-        ExitCode::DoesNotFit,
-        fmt::format("no room for {} bytes of addresses of storage: {}", options.bytes, std::strerror(errno)),
-        "raise the limit of address space (ulimit -v)"};
-  addresses = static_cast<std::byte *>(range);
-  return {};
 }
 
 Status Storage::makeFiles() {
@@ -82,7 +68,7 @@ Status Storage::makeFiles() {
 Status Storage::start(std::unique_ptr<StorageQueue> own) {
   queue = std::move(own);
   set = std::make_unique<TransferSet>(*queue, options.settings, options.map);
-  return reserveAddresses();
+  return range.reserve(options.bytes);
 }
 
 Result<std::unique_ptr<Storage>> Storage::open(const StorageOptions &options) {
@@ -114,7 +100,7 @@ void Storage::useMemory(std::span<const std::span<std::byte>> memory) {
     options.warn(
         fmt::format("storage {}: {} of staging memory are not registered ({}): transfers go without; "
                     "a limit of locked memory (ulimit -l) as large would allow it",
-                    directories(), fmt::format("{} bytes", bytes), std::strerror(error)));
+                    spellDirectories(options), fmt::format("{} bytes", bytes), std::strerror(error)));
 }
 
 /// Programs are verified when they are read: what fails here is a mistake of ours.
@@ -125,27 +111,9 @@ Status Storage::check(uint64_t offset, const std::byte *memory, uint64_t bytes) 
     return {};
   return Error{ExitCode::Internal,
                fmt::format("storage {}: {} bytes at offset {} and address {} of an arena of {}",
-                           quote(directoryOf(offset)), bytes, offset, fmt::ptr(memory), options.bytes),
+                           quote(directoryOf(options, offset)), bytes, offset, fmt::ptr(memory),
+                           options.bytes),
                ""};
-}
-
-const std::string &Storage::directoryOf(uint64_t offset) const {
-  return options.map.fileOf(offset) == 0 ? options.directory : options.parameterDirectory;
-}
-
-/// Each that has a file.
-std::string Storage::directories() const {
-  const std::string first = quote(options.directory);
-  return options.map.files() == 1 ? first : first + " and " + quote(options.parameterDirectory);
-}
-
-/// "offset 4096 of rank 0, in 'wte.weight'".
-std::string Storage::placeOf(uint64_t offset) const {
-  std::string text = fmt::format("offset {} of rank {}", offset, options.rank);
-  for (const StorageRegion &region : options.regions)
-    if (offset < alignTo(region.offset + region.bytes, kStorageUnit) && offset + kStorageUnit > region.offset)
-      return text + ", in " + quote(region.name);
-  return text;
 }
 
 /// Whether one of the two changes what the other moves: a write the arena, a read its memory.
@@ -158,11 +126,11 @@ bool Storage::Begun::conflictsWith(const Begun &other) const {
 /// Waits until `transfer` has moved all its bytes. What was read is compared now: others are about to change
 /// it.
 void Storage::settle(uint64_t id, Begun &transfer) {
-  const StorageOperation moving("waiting for", directoryOf(transfer.offset));
+  const StorageOperation moving("waiting for", directoryOf(options, transfer.offset));
   while (!set->isDone(id))
     set->advance();
-  if (!transfer.writes && options.verify && !transfer.found)
-    transfer.found = compareDigests(transfer.offset, transfer.memory, transfer.bytes);
+  if (!transfer.writes && !transfer.found)
+    transfer.found = compare(transfer.offset, transfer.memory, transfer.bytes);
 }
 
 Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory, uint64_t bytes) {
@@ -173,8 +141,8 @@ Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory,
   for (auto &[id, other] : begun)
     if (next.conflictsWith(other))
       settle(id, other);
-  if (writes && options.verify)
-    noteDigests(offset, memory, bytes);
+  if (writes && digests)
+    digests->note(offset, memory, bytes);
   if (begun.empty())
     busySince = nowNs();
   const uint64_t id = set->begin(writes, offset, memory, bytes);
@@ -184,7 +152,7 @@ Result<uint64_t> Storage::begin(bool writes, uint64_t offset, std::byte *memory,
 
 bool Storage::advance(uint64_t id) {
   const std::lock_guard lock(mutex);
-  const StorageOperation moving("waiting for", directoryOf(begun.at(id).offset));
+  const StorageOperation moving("waiting for", directoryOf(options, begun.at(id).offset));
   if (!set->isDone(id))
     set->advance();
   return set->isDone(id);
@@ -193,7 +161,8 @@ bool Storage::advance(uint64_t id) {
 Status Storage::finish(uint64_t id) {
   const std::lock_guard lock(mutex);
   const Begun done = begun.at(id);
-  const StorageOperation moving(done.writes ? "writing to" : "reading from", directoryOf(done.offset));
+  const StorageOperation moving(done.writes ? "writing to" : "reading from",
+                                directoryOf(options, done.offset));
   const TransferOutcome outcome = set->finish(id);
   begun.erase(id);
   if (begun.empty())
@@ -201,14 +170,14 @@ Status Storage::finish(uint64_t id) {
   (done.writes ? sums.bytesWritten : sums.bytesRead) += done.bytes;
   if (outcome.error != 0) {
     return Error{ExitCode::Io,
-                 fmt::format("storage {}: cannot {} the block at {}: {}", quote(directoryOf(outcome.offset)),
-                             done.writes ? "write" : "read", placeOf(outcome.offset),
-                             std::strerror(outcome.error)),
+                 fmt::format("storage {}: cannot {} the block at {}: {}",
+                             quote(directoryOf(options, outcome.offset)), done.writes ? "write" : "read",
+                             spellPlace(options, outcome.offset), std::strerror(outcome.error)),
                  "the disk may be failing: resume from the last checkpoint, elsewhere"};
   }
-  if (done.writes || !options.verify)
+  if (done.writes)
     return {};
-  return done.found ? *done.found : compareDigests(done.offset, done.memory, done.bytes);
+  return done.found ? *done.found : compare(done.offset, done.memory, done.bytes);
 }
 
 Status Storage::read(uint64_t offset, std::byte *to, uint64_t bytes) {
@@ -221,35 +190,18 @@ Status Storage::write(uint64_t offset, const std::byte *from, uint64_t bytes) {
   return id ? finish(*id) : Status(id.error());
 }
 
-//===----------------------------------------------------------------------===//
-// Digests
-//===----------------------------------------------------------------------===//
-
-/// What was known of the bytes that are written now is known no longer, in whole MiB as they were written.
-void Storage::noteDigests(uint64_t offset, const std::byte *data, uint64_t bytes) {
-  auto old = digests.lower_bound(offset);
-  if (old != digests.begin() && std::prev(old)->first + std::prev(old)->second.bytes > offset)
-    --old;
-  while (old != digests.end() && old->first < offset + bytes)
-    old = digests.erase(old);
-  for (uint64_t at = 0; at < bytes; at += kDigestBytes) {
-    const uint64_t size = std::min(kDigestBytes, bytes - at);
-    digests.emplace(offset + at, Digest{size, XXH3_64bits(data + at, size)});
-  }
-}
-
-Status Storage::compareDigests(uint64_t offset, const std::byte *data, uint64_t bytes) const {
-  for (auto known = digests.lower_bound(offset); known != digests.end(); ++known) {
-    const auto &[at, digest] = *known;
-    if (at + digest.bytes > offset + bytes)
-      break;
-    if (XXH3_64bits(data + (at - offset), digest.bytes) != digest.value)
-      return Error{ExitCode::Io,
-                   fmt::format("storage {}: {} bytes at {} do not read as they were written",
-                               quote(directoryOf(at)), digest.bytes, placeOf(at)),
-                   "the disk loses data: resume from the last checkpoint, elsewhere"};
-  }
-  return {};
+/// What was read is what was written last, as far as there are digests.
+Status Storage::compare(uint64_t offset, const std::byte *data, uint64_t bytes) const {
+  if (!digests)
+    return {};
+  const std::optional<StorageDigests::Piece> damaged = digests->findDamaged(offset, data, bytes);
+  if (!damaged)
+    return {};
+  return Error{ExitCode::Io,
+               fmt::format("storage {}: {} bytes at {} do not read as they were written",
+                           quote(directoryOf(options, damaged->offset)), damaged->bytes,
+                           spellPlace(options, damaged->offset)),
+               "the disk loses data: resume from the last checkpoint, elsewhere"};
 }
 
 //===----------------------------------------------------------------------===//
@@ -293,7 +245,7 @@ StorageTotals Storage::totals() const {
 }
 
 std::string Storage::describe() const {
-  return fmt::format("{}, {}, blocks of {} bytes{}", directories(), queue->describe(),
+  return fmt::format("{}, {}, blocks of {} bytes{}", spellDirectories(options), queue->describe(),
                      options.settings.blockBytes, options.verify ? ", digests" : "");
 }
 

@@ -203,9 +203,11 @@ TEST_F(StorageTest, memoryThatCannotBeLockedIsToldOnce) {
 }
 
 TEST_F(StorageTest, addressesStandForBytes) {
-  EXPECT_TRUE(storage->holds(storage->base()) && storage->holds(storage->base() + 4 * kMiB - 1));
-  EXPECT_FALSE(storage->holds(storage->base() + 4 * kMiB) || storage->holds(memory.get()));
-  EXPECT_EQ(storage->offsetOf(storage->base() + 12345), 12345u);
+  EXPECT_TRUE(storage->addresses().holds(storage->addresses().base()) &&
+              storage->addresses().holds(storage->addresses().base() + 4 * kMiB - 1));
+  EXPECT_FALSE(storage->addresses().holds(storage->addresses().base() + 4 * kMiB) ||
+               storage->addresses().holds(memory.get()));
+  EXPECT_EQ(storage->addresses().offsetOf(storage->addresses().base() + 12345), 12345u);
 }
 
 } // namespace

@@ -109,10 +109,29 @@ struct StorageTotals {
   double seconds = 0; ///< for which something was under way
 };
 
+/// Addresses that stand for the bytes of a storage. No memory: whoever touches it ends.
+class StorageAddresses {
+public:
+  StorageAddresses() = default;
+  StorageAddresses(const StorageAddresses &) = delete;
+  ~StorageAddresses();
+
+  /// Takes so many. Fails with ExitCode::DoesNotFit where the system has no room for them.
+  Status reserve(uint64_t count);
+
+  std::byte *base() const { return first; }
+  bool holds(const std::byte *address) const { return address >= first && address < first + bytes; }
+  uint64_t offsetOf(const std::byte *address) const { return static_cast<uint64_t>(address - first); }
+
+private:
+  std::byte *first = nullptr;
+  uint64_t bytes = 0;
+};
+
+class StorageDigests;
 class TransferSet;
 
 /// The storage of one rank. Safe to be used from several threads.
-/// Size: the files, the digests and the order of transfers are still one class, behind one mutex.
 class Storage {
 public:
   /// Makes the file in each directory. Fails with ExitCode::DoesNotFit where there is no room for it,
@@ -142,12 +161,8 @@ public:
   /// Where transfers will come from and go to. A system that cannot keep it locked is told of in one line.
   void useMemory(std::span<const std::span<std::byte>> memory);
 
-  /// Addresses that stand for the arena's bytes. No memory: whoever touches it ends.
-  std::byte *base() const { return addresses; }
-  bool holds(const std::byte *address) const {
-    return address >= addresses && address < addresses + options.bytes;
-  }
-  uint64_t offsetOf(const std::byte *address) const { return static_cast<uint64_t>(address - addresses); }
+  /// Addresses that stand for the arena's bytes.
+  const StorageAddresses &addresses() const { return range; }
 
   StorageTotals totals() const;
   /// "'/nvme', io_uring of depth 8, blocks of 1 MiB"; of two directories "'/nvme0' and '/nvme1', ...".
@@ -155,26 +170,18 @@ public:
 
 private:
   explicit Storage(const StorageOptions &options);
-  Status reserveAddresses();
   Status check(uint64_t offset, const std::byte *memory, uint64_t bytes) const;
   Status makeFiles();
   Status start(std::unique_ptr<StorageQueue> own);
-  const std::string &directoryOf(uint64_t offset) const;
-  std::string directories() const;
-  std::string placeOf(uint64_t offset) const;
-  void noteDigests(uint64_t offset, const std::byte *data, uint64_t bytes);
-  Status compareDigests(uint64_t offset, const std::byte *data, uint64_t bytes) const;
+  Status compare(uint64_t offset, const std::byte *data, uint64_t bytes) const;
 
   StorageOptions options;
   std::vector<int> files; ///< by number in the map
   std::unique_ptr<StorageQueue> queue;
   std::unique_ptr<TransferSet> set; ///< on it
-  std::byte *addresses = nullptr;
-  mutable std::mutex mutex; ///< guards what follows, and the queue
-  struct Digest {
-    uint64_t bytes, value;
-  };
-  std::map<uint64_t, Digest> digests; ///< by offset; of what was written last
+  StorageAddresses range;
+  mutable std::mutex mutex;                      ///< guards what follows, and the queue
+  const std::unique_ptr<StorageDigests> digests; ///< null without `verify`
   /// A transfer that was begun.
   struct Begun {
     bool writes;
