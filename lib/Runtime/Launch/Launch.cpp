@@ -10,6 +10,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Launch/Launch.h"
 
+#include "JobEnd.h"
 #include "LaunchDecisions.h"
 
 #include "Comm/Control/Card.h"
@@ -43,13 +44,6 @@ namespace ds::rt {
 
 namespace {
 
-using std::chrono::milliseconds;
-
-/// Once a rank has ended: how long another may be stopped, and how long beyond the time-out any may go on.
-constexpr milliseconds kStoppedPatience(1000), kLastPatience(2000);
-/// How long a rank may take to end at once: it may still be blocked, or stopped.
-constexpr milliseconds kSecondPatience(1000);
-
 /// Whether a signal or a debugger has stopped the process.
 bool isStopped(pid_t pid) {
   std::ifstream file(fmt::format("/proc/{}/stat", pid));
@@ -68,12 +62,10 @@ struct Child {
   bool killed = false; ///< by this process
 };
 
-/// Size: one loop over signals and outputs, whose fields say what has ended and who has asked for the
-/// end.
 class Launcher {
 public:
   Launcher(const LaunchOptions &options, char **argv)
-      : options(options), argv(argv), children(options.ranks) {
+      : options(options), argv(argv), children(options.ranks), end(options.timeout) {
     for (uint32_t rank = 0; rank < options.ranks; ++rank)
       children[rank].lines = RankLines(rank);
   }
@@ -91,9 +83,7 @@ private:
   void takeSignals();
   void readOutput(uint32_t rank);
   void collect(uint32_t rank);
-  void startPatience();
-  std::string spellEnd(uint32_t rank, const RankEnd &end) const;
-  void noteFailure(uint32_t rank, const RankEnd &end);
+  std::string spellEnd(uint32_t rank, const RankEnd &ended) const;
   void endStragglers();
   void passOn(int signal);
 
@@ -105,14 +95,10 @@ private:
   Socket signals; ///< signalfd
   OutputQueue messages{STDERR_FILENO};
   std::vector<Child> children;
-  std::vector<RankEnd> ends;     ///< in the order in which they came
+  JobEnd end;
+  bool absenceTold = false;      ///< of a rank that others may wait for
   std::vector<pollfd> entries;   ///< signals, stderr, and then outputs
   std::vector<uint32_t> talkers; ///< whose output each entry from the third on is
-  std::vector<int> requests;     ///< signals that have asked for the end, in the order in which they came
-  bool over = false;             ///< some rank has ended; they end together or because of each other
-  bool failed = false, causeNamed = false, absenceTold = false;
-  Deadline firstEnd;                   ///< once over: since when
-  Deadline patience = Deadline::max(); ///< when those that still run are killed
 };
 
 LaunchEnd Launcher::run() {
@@ -123,10 +109,10 @@ LaunchEnd Launcher::run() {
     killAll();
     const Error &error = started.error();
     std::fputs(spellError("ds-run", error, terminalColumns(STDERR_FILENO)).c_str(), stderr);
-    return {static_cast<int>(error.code), !requests.empty()};
+    return {static_cast<int>(error.code), end.result().asked};
   }
   watch();
-  return {chooseExitCode(ends, requests), !requests.empty()};
+  return end.result();
 }
 
 /// Everything that is needed before the first rank.
@@ -244,7 +230,7 @@ void Launcher::killAll() {
 /// Until every rank has ended and everything that was said has been passed on.
 void Launcher::watch() {
   while (listEntries()) {
-    const bool isEnding = over || requests.size() > 1;
+    const bool isEnding = end.isEnding();
     if (isEnding)
       endStragglers();
     constexpr int kLookAgainMs = 100;
@@ -294,20 +280,16 @@ void Launcher::endStragglers() {
   const Deadline now = Clock::now();
   for (Child &child : children) {
     const bool running = !child.ended && !child.killed;
-    const bool mayBeStopped = over && now >= firstEnd + kStoppedPatience;
-    if (running && (now >= patience || (mayBeStopped && isStopped(child.pid)))) {
+    if (running && (end.outlivesAll(now) || (end.outlivesStopped(now) && isStopped(child.pid)))) {
       child.killed = true;
       ::kill(child.pid, SIGKILL);
     }
   }
 }
 
-/// A request to end, for every rank. After the second one a rank that goes on does not because it may, but
-/// because it cannot hear: signals of one number that a process has not taken yet count as one.
+/// A request to end, for every rank.
 void Launcher::passOn(int signal) {
-  requests.push_back(signal);
-  if (requests.size() == 2)
-    patience = std::min(patience, Clock::now() + kSecondPatience);
+  end.noteRequest(signal, Clock::now());
   bool running = false;
   for (const Child &child : children)
     if (!child.ended) {
@@ -342,50 +324,27 @@ void Launcher::collect(uint32_t rank) {
   if (child.ended || ::waitpid(child.pid, &status, WNOHANG) != child.pid)
     return;
   child.ended = true;
-  RankEnd end;
+  RankEnd how;
   if (WIFSIGNALED(status))
-    end.signal = WTERMSIG(status);
+    how.signal = WTERMSIG(status);
   else
-    end.code = WEXITSTATUS(status);
-  ends.push_back(end);
-  if (!over)
-    startPatience();
+    how.code = WEXITSTATUS(status);
+  const bool isTold = end.noteEnd(how, Clock::now());
   // Others may still wait for it, or for its call. Who misses another knows of one that is to be named.
-  if (end.signal != 0 || end.code != static_cast<int>(ExitCode::Peer))
+  if (how.signal != 0 || how.code != static_cast<int>(ExitCode::Peer))
     if (!std::exchange(absenceTold, true))
-      reportAbsence(folder->path(), nonce, rank, spellEnd(rank, end));
-  if (end.signal != 0 || end.code != 0)
-    noteFailure(rank, end);
+      reportAbsence(folder->path(), nonce, rank, spellEnd(rank, how));
+  if (isTold)
+    messages.addLine(fmt::format("ds-run: rank {} {}", rank, spellEnd(rank, how)));
 }
 
-void Launcher::startPatience() {
-  over = true;
-  firstEnd = Clock::now();
-  if (requests.size() < 2) // else there is less of it already
-    patience = firstEnd + options.timeout + kLastPatience;
-}
-
-std::string Launcher::spellEnd(uint32_t rank, const RankEnd &end) const {
-  std::string how = fmt::format("ended with exit code {}", end.code);
-  if (end.signal)
-    how = fmt::format("was killed by signal {} ({})", end.signal, ::strsignal(end.signal));
+std::string Launcher::spellEnd(uint32_t rank, const RankEnd &ended) const {
+  std::string how = fmt::format("ended with exit code {}", ended.code);
+  if (ended.signal)
+    how = fmt::format("was killed by signal {} ({})", ended.signal, ::strsignal(ended.signal));
   if (children[rank].killed)
     how += ", by the launcher: it did not end by itself";
   return how;
-}
-
-void Launcher::noteFailure(uint32_t rank, const RankEnd &end) {
-  const bool interrupted = end.signal == 0 && end.code == static_cast<int>(ExitCode::Interrupted);
-  const bool missedAnother = end.signal == 0 && end.code == static_cast<int>(ExitCode::Peer);
-  const bool isCause = !interrupted && !missedAnother;
-  if (end.signal || (isCause && !causeNamed) || (missedAnother && !failed))
-    messages.addLine(fmt::format("ds-run: rank {} {}", rank, spellEnd(rank, end)));
-  causeNamed |= isCause;
-  // An interrupted run has ended well; the others may still be saving.
-  if (failed || interrupted)
-    return;
-  failed = true;
-  startPatience();
 }
 
 } // namespace

@@ -2,6 +2,7 @@
 #include "Processes.h"
 #include "Ranks.h"
 
+#include "Launch/JobEnd.h"
 #include "Launch/LaunchDecisions.h"
 
 #include <gmock/gmock.h>
@@ -36,6 +37,47 @@ TEST(Launcher, returns_the_code_of_the_cause) {
   EXPECT_EQ(chooseExitCode({{9, 0}, {0, 7}}), 7);
   EXPECT_EQ(chooseExitCode({{9, 0}, {0, 0}}), 7);
   EXPECT_EQ(chooseExitCode({{0, 75}, {0, 75}}), 75);
+}
+
+/// The time-out is ten seconds: those that go on after a rank have two more, those that are stopped one.
+TEST(Launcher, waits_for_those_that_go_on_after_a_rank) {
+  const JobEnd::Time begin{};
+  JobEnd end(milliseconds(10000));
+  EXPECT_FALSE(end.isEnding());
+  EXPECT_FALSE(end.outlivesStopped(begin + milliseconds(99000)));
+  EXPECT_FALSE(end.noteEnd({0, 0}, begin));
+  EXPECT_TRUE(end.isEnding());
+  EXPECT_FALSE(end.outlivesStopped(begin + milliseconds(999)));
+  EXPECT_TRUE(end.outlivesStopped(begin + milliseconds(1000)));
+  EXPECT_FALSE(end.outlivesAll(begin + milliseconds(11999)));
+  EXPECT_TRUE(end.outlivesAll(begin + milliseconds(12000)));
+  EXPECT_TRUE(end.noteEnd({0, 5}, begin + milliseconds(1000))); // the first failure: they have its time anew
+  EXPECT_FALSE(end.outlivesAll(begin + milliseconds(12999)));
+  EXPECT_TRUE(end.outlivesAll(begin + milliseconds(13000)));
+}
+
+TEST(Launcher, gives_a_second_after_the_second_request) {
+  const JobEnd::Time begin{};
+  JobEnd end(milliseconds(10000));
+  end.noteRequest(SIGINT, begin);
+  EXPECT_FALSE(end.isEnding()); // they may save
+  end.noteRequest(SIGTERM, begin + milliseconds(500));
+  EXPECT_TRUE(end.isEnding());
+  EXPECT_FALSE(end.noteEnd({0, 75}, begin + milliseconds(600))); // leaves the patience as it is
+  EXPECT_FALSE(end.outlivesAll(begin + milliseconds(1499)));
+  EXPECT_TRUE(end.outlivesAll(begin + milliseconds(1500)));
+  EXPECT_EQ(end.result().code, 75);
+  EXPECT_TRUE(end.result().asked);
+}
+
+/// Those that miss a rank are told of until some cause is known, the first cause, and whoever was killed.
+TEST(Launcher, tells_of_the_first_that_fails) {
+  JobEnd end(milliseconds(10000));
+  EXPECT_TRUE(end.noteEnd({0, 7}, {}));
+  EXPECT_FALSE(end.noteEnd({0, 7}, {}));
+  EXPECT_TRUE(end.noteEnd({0, 5}, {}));
+  EXPECT_FALSE(end.noteEnd({0, 8}, {}));
+  EXPECT_TRUE(end.noteEnd({9, 0}, {}));
 }
 
 /// A first request ends ranks that catch it with 75; what a signal has ended has the shell's code of it.
