@@ -116,8 +116,9 @@ TEST(Exchanges, are_counted_by_message) {
     std::vector<float> given(100), got(50);
     if (group.rank() == 1)
       given.swap(got);
-    const Message messages[] = {{true, given.data(), given.size() * 4, other, group.rank() ? "back" : "forth"},
-                                {false, got.data(), got.size() * 4, other, group.rank() ? "forth" : "back"}};
+    const Message messages[] = {
+        {true, given.data(), given.size() * 4, other, group.rank() ? "back" : "forth"},
+        {false, got.data(), got.size() * 4, other, group.rank() ? "forth" : "back"}};
     for (int round = 0; round < 3; ++round)
       EXPECT_OK(group.channel(0).exchange(messages));
     const std::vector<CommStat> stats = group.channel(0).stats();
