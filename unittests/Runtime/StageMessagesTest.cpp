@@ -43,9 +43,8 @@ void runEverywhere(const Program &program, const std::function<void(Executor &)>
   ASSERT_TRUE(valid) << valid.error().message;
   for (bool poison : {false, true}) {
     FakeRanks fake(program.world);
-    fake.forEachRank([&](uint32_t rank) {
-      runRank(program, rank, fake.communicators(rank, program.mesh), poison, body);
-    });
+    fake.forEachRank(
+        [&](uint32_t rank) { runRank(program, rank, fake.communicators(rank, program.mesh), poison, body); });
     test::runRanks(program.world, [&](RankGroup &group) {
       const CommunicatorOf communicators = [&](uint32_t stream, AxisSet axes) {
         return &group.subset(stream % 2, program.mesh.group(group.rank(), axes));
@@ -123,8 +122,8 @@ TEST(StageMessages, TrainAsOneRankDoes) {
   const auto train = [](const TwoLayers &layers, Executor &executor, const std::function<void()> &after) {
     layers.start(executor);
     for (int step = 0; step < 4; ++step) {
-      const Status status = executor.runStep(
-          [&](uint32_t microBatch) { return layers.fill(executor, step, microBatch); });
+      const Status status =
+          executor.runStep([&](uint32_t microBatch) { return layers.fill(executor, step, microBatch); });
       ASSERT_TRUE(status) << status.error().message;
       after();
     }

@@ -62,7 +62,7 @@ private:
   struct Block {
     uint64_t mask = 0; ///< 64ths of the time line in which an item of the block lives
     int count = 0;
-    int64_t top = 0; ///< the highest end
+    int64_t top = 0;                                                       ///< the highest end
     int32_t lastBegin = 0, firstEnd = std::numeric_limits<int32_t>::max(); ///< of its items
     int32_t begin[kBlock], end[kBlock];
     int64_t lo[kBlock], hi[kBlock];

@@ -1,9 +1,9 @@
 //===- Messages.h - What a stage sends to another ------------------------------===//
 //
 // A message goes from a rank to the rank of another stage that differs from it along axes of the pipeline
-// alone. Its ends are two commands, a send and a receive, in segments of the two stages. Each has one operand,
-// the data, and two params: the partner's position along the collective's axes, and how many more commands of
-// its exchange stand right behind it.
+// alone. Its ends are two commands, a send and a receive, in segments of the two stages. Each has one
+// operand, the data, and two params: the partner's position along the collective's axes, and how many more
+// commands of its exchange stand right behind it.
 //
 // An exchange is messages that do not wait for each other: commands one right behind the other, on one stream
 // and along the same axes. It begins with its first command, which is done when all of its messages have
@@ -19,7 +19,8 @@
 // other, but where stage 1 begins with its send, each stage waits in the first for the other.
 //
 // What verifyProgram asks of all stages together, over the executions of a step, and of an evaluation:
-// - On each stream, the k-th message that a rank sends to another is the k-th that the other receives from it:
+// - On each stream, the k-th message that a rank sends to another is the k-th that the other receives from
+// it:
 //   of the same name, element type and number of elements, along the same axes. None is left over.
 // - Nobody waits for ever where each rank does one command after another in the order of the program,
 //   whatever their streams: streams and events only take order away. So it is where memory is poisoned and in
