@@ -104,12 +104,12 @@ func.func @accumulates_in_a_state(%t: tensor<8x4xf32> {ds.state = @t}, %ids: ten
 // CHECK-LABEL: func.func @a_row_of_one_lies_where_it_is_joined(
 // CHECK-SAME: %{{.*}}: {{.*}}, %{{.*}}: {{.*}}, %[[Q:arg2]]:
 func.func @a_row_of_one_lies_where_it_is_joined(%x: tensor<4x4xf32> {ds.input = "x"}, %y: tensor<4x4xf32> {ds.input = "y"}) -> (tensor<4x1x8xf32> {ds.state = @q}) {
-  // CHECK-NOT: "copy"
+  // CHECK-NOT: ds.call copy(
   // CHECK: %[[LEFT:.*]] = ds.view %[[Q]] offset 0
   // CHECK: ds.call matmul(%{{.*}}, %{{.*}}, %[[LEFT]])
   // CHECK: %[[RIGHT:.*]] = ds.view %[[Q]] offset 4
   // CHECK: ds.call matmul(%{{.*}}, %{{.*}}, %[[RIGHT]])
-  // CHECK-NOT: "copy"
+  // CHECK-NOT: ds.call copy(
   // CHECK: return
   %a = ds.matmul %x, %y : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   %b = ds.matmul %y, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>

@@ -5,13 +5,13 @@
 // CHECK-LABEL: func.func @stage_3
 // CHECK: %[[FULL:.*]] = ds.alloc communication : !ds.buffer<tensor<64xf32>
 // CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[FULL]]) along dp on gather
-// CHECK-NOT: "copy"
+// CHECK-NOT: ds.call copy(
 // CHECK-DAG: ds.view %[[FULL]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
 // CHECK: %[[FLAT:.*]] = ds.alloc gradients : !ds.buffer<tensor<64xf32>
-// CHECK-NOT: "copy"
+// CHECK-NOT: ds.call copy(
 // CHECK: %[[SHARD:.*]] = ds.alloc gradients : !ds.buffer<tensor<32xf32>
 // CHECK: ds.communicate reduce_scatter ins(%[[FLAT]]) outs(%[[SHARD]]) reduce sum along dp on reduce
-// CHECK-NOT: "copy"
+// CHECK-NOT: ds.call copy(
 // CHECK: ds.launch {{.*}} outs(%{{.*}}) {{.*}}on compute
 // CHECK: return
 module {
@@ -59,7 +59,7 @@ module {
 // CHECK: %[[OWN:.*]] = ds.view %[[P]] offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
 // CHECK: ds.launch @{{.*}} ins(%[[OWN]], %{{.*}}) outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
 // CHECK: ds.communicate all_gather ins(%[[PART]]) outs(%[[P]]) along dp on gather
-// CHECK-NOT: "copy"
+// CHECK-NOT: ds.call copy(
 // CHECK: return
 module {
   ds.mesh @mesh axes [dp = 2]
@@ -84,7 +84,7 @@ module {
 // CHECK: ds.call matmul
 // CHECK: ds.launch @{{.*}} outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
 // CHECK: ds.communicate all_gather ins(%[[PART]])
-// CHECK-NOT: "copy"
+// CHECK-NOT: ds.call copy(
 // CHECK: return
 module {
   ds.mesh @mesh axes [dp = 2]
@@ -111,7 +111,7 @@ module {
 // CHECK: ds.launch @{{.*}} outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
 // CHECK: ds.communicate all_reduce ins(%[[PART]]) outs(%[[PART]]) reduce sum along dp on reduce
 // CHECK: ds.launch
-// CHECK-NOT: "copy"
+// CHECK-NOT: ds.call copy(
 // CHECK: return
 module {
   ds.mesh @mesh axes [dp = 2]

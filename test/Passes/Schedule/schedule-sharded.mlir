@@ -6,7 +6,7 @@
 // operand; the updates come last. Nothing is copied on the way from a gather to the layer or from a gradient to its
 // reduction.
 // COPIES-LABEL: func.func @last
-// COPIES-NOT: "copy"
+// COPIES-NOT: ds.call copy(
 // COPIES: return
 
 // CHECK: ds.arena device

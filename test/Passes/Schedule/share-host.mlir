@@ -63,7 +63,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // What only copies touch keeps its own, and what storage moves shares nothing with what it does not.
   // CHECK-LABEL: func.func @others
   // CHECK-COUNT-6: ds.alloc activations
-  // CHECK-NOT: "workspace"
+  // CHECK-NOT: ds.alloc workspace
   // CHECK: return
   func.func @others(%m0: !host {ds.state = @m0}, %n: !nvme {ds.state = @n}, %g: !device {ds.state = @g})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
