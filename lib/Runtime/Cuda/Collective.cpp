@@ -2,6 +2,8 @@
 #include "Commands.h"
 #include "Nccl.h"
 
+#include "ds/Runtime/Program/Messages.h"
+
 #include <fmt/format.h>
 
 #include <optional>
@@ -73,23 +75,19 @@ private:
       return allToAll(stream);
     case CollectiveKind::Send:
     case CollectiveKind::Recv:
-      break; // verifyProgram refuses them
+      break; // ExchangeTask
     }
     return ncclInvalidUsage;
   }
   ncclResult_t allToAll(cudaStream_t stream) {
-    const Nccl &api = ranks.api;
-    const auto goesOn = [](ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; };
-    ncclResult_t first = api.groupStart();
-    for (uint32_t peer = 0; peer < size && goesOn(first); ++peer) {
+    std::vector<NcclMessage> messages;
+    for (uint32_t peer = 0; peer < size; ++peer) {
       const uint64_t at = peer * call.partBytes;
-      first = api.send(call.in + at, call.elements, call.type, static_cast<int>(peer), communicator, stream);
-      if (goesOn(first))
-        first =
-            api.recv(call.out + at, call.elements, call.type, static_cast<int>(peer), communicator, stream);
+      messages.push_back({/*isSend=*/true, const_cast<std::byte *>(call.in) + at, call.elements, call.type,
+                          static_cast<int>(peer)});
+      messages.push_back({/*isSend=*/false, call.out + at, call.elements, call.type, static_cast<int>(peer)});
     }
-    const ncclResult_t ended = api.groupEnd();
-    return goesOn(first) ? ended : first;
+    return startExchange(ranks.api, messages, communicator, stream);
   }
 
   NcclRanks &ranks;
@@ -97,6 +95,24 @@ private:
   const Collective &collective; ///< of the program, which outlives the task
   uint32_t size;                ///< of the group
   Call call;
+};
+
+/// All messages of an exchange.
+class ExchangeTask final : public CudaTask {
+public:
+  ExchangeTask(NcclRanks &ranks, ncclComm_t communicator, const char *what, std::vector<NcclMessage> messages)
+      : ranks(ranks), communicator(communicator), what(what), messages(std::move(messages)) {}
+  Status issue(CUstream stream) override {
+    const ncclResult_t result =
+        startExchange(ranks.api, messages, communicator, reinterpret_cast<cudaStream_t>(stream));
+    return ranks.settle(communicator, result, what);
+  }
+
+private:
+  NcclRanks &ranks;
+  ncclComm_t communicator;
+  const char *what; ///< the first message; of the program, which outlives the task
+  const std::vector<NcclMessage> messages;
 };
 
 /// What a collective gives when nobody else takes part.
@@ -117,11 +133,44 @@ private:
   Call call;
 };
 
+/// The exchange of which command `index` is the first.
+std::unique_ptr<CudaTask> makeExchange(const Binding &binding, Exchange exchange, NcclRanks &ranks,
+                                       ncclComm_t communicator) {
+  const Program &p = binding.program;
+  std::vector<NcclMessage> messages;
+  for (uint32_t i = exchange.first; i < exchange.end(); ++i) {
+    const Command &command = p.commands[i];
+    const Collective &collective = p.collectives[command.callee];
+    messages.push_back({collective.kind == CollectiveKind::Send,
+                        binding.address(p.operands[command.firstOperand]), collective.elements,
+                        dataType(collective.dtype).value_or(ncclUint8),
+                        static_cast<int>(partnerOf(p, command))});
+  }
+  const char *what = p.collectives[p.commands[exchange.first].callee].name.c_str();
+  return std::make_unique<ExchangeTask>(ranks, communicator, what, std::move(messages));
+}
+
 } // namespace
 
-Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const Command &command) {
+/// Between the first call and the last one nothing is started, so that no message waits for another.
+ncclResult_t startExchange(const Nccl &api, const std::vector<NcclMessage> &messages, ncclComm_t communicator,
+                           cudaStream_t stream) {
+  const auto goesOn = [](ncclResult_t result) { return result == ncclSuccess || result == ncclInProgress; };
+  ncclResult_t first = api.groupStart();
+  for (const NcclMessage &m : messages)
+    if (goesOn(first))
+      first = m.isSend ? api.send(m.data, m.elements, m.type, m.partner, communicator, stream)
+                       : api.recv(m.data, m.elements, m.type, m.partner, communicator, stream);
+  const ncclResult_t ended = api.groupEnd();
+  return goesOn(first) ? ended : first;
+}
+
+Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, uint32_t index) {
   const Program &p = binding.program;
+  const Command &command = p.commands[index];
   const Collective &collective = p.collectives[command.callee];
+  if (isMessage(p, command) && exchangeOf(p, index).first != index)
+    return std::unique_ptr<CudaTask>(std::make_unique<NoTask>()); // another command carries it
   const uint32_t *operands = p.operands.data() + command.firstOperand;
   const std::optional<ncclDataType_t> type = dataType(collective.dtype);
   if (!type)
@@ -142,6 +191,8 @@ Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const C
   Result<ncclComm_t> communicator = (*ranks)->communicator({command.stream, collective.axes}, p.mesh);
   if (!communicator)
     return communicator.error();
+  if (isMessage(p, command))
+    return makeExchange(binding, exchangeOf(p, index), **ranks, *communicator);
   return std::unique_ptr<CudaTask>(
       std::make_unique<CollectiveTask>(**ranks, *communicator, collective, size, call));
 }

@@ -45,7 +45,7 @@ Result<std::unique_ptr<CudaTask>> bindCommand(const Binding &binding, uint32_t i
       return bindMove(binding, command);
     return bindLibraryKernel(binding, command);
   case CommandKind::Collective:
-    return bindCollective(binding, command);
+    return bindCollective(binding, index);
   case CommandKind::RecordEvent:
   case CommandKind::WaitEvent:
   case CommandKind::Storage: // the host's

@@ -14,7 +14,7 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, uint32_t in
 /// Embeddings, cross-entropy, attention and convolutions where no library does them, and fills and copies
 /// that need a kernel.
 Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, const Command &command);
-Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, const Command &command);
+Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, uint32_t index);
 /// Fills and copies that need no kernel; null for those that do.
 Result<std::unique_ptr<CudaTask>> bindTransfer(const Binding &binding, const Command &command);
 

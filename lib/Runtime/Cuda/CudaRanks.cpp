@@ -2,6 +2,7 @@
 #include "CudaRanks.h"
 
 #include "ds/Runtime/Comm/Control/LongWait.h"
+#include "ds/Runtime/Program/Messages.h"
 
 #include <fmt/format.h>
 
@@ -9,9 +10,47 @@
 
 namespace ds::rt::cuda {
 
+/// Makes the connections of a communicator on which messages travel, so that no step waits for one: NCCL
+/// makes each when both of its ends first ask for it, and until then keeps the thread that asks. `scratch`
+/// has two bytes for each rank of the group.
+static Status connectPartners(NcclRanks &ranks, GroupUse use, const Program &program, uint32_t rank,
+                              std::byte *scratch, CUstream stream) {
+  const Result<ncclComm_t> communicator = ranks.communicator(use, program.mesh);
+  if (!communicator)
+    return communicator.error();
+  const uint32_t own = program.mesh.position(rank, use.axes);
+  std::vector<NcclMessage> messages;
+  for (uint32_t peer = 0; peer < program.mesh.size(use.axes); ++peer)
+    for (bool isSend : {true, false})
+      if (peer != own)
+        messages.push_back({isSend, scratch + 2 * peer + isSend, 1, ncclUint8, static_cast<int>(peer)});
+  const ncclResult_t result =
+      startExchange(ranks.api, messages, *communicator, reinterpret_cast<cudaStream_t>(stream));
+  return ranks.settle(*communicator, result, "connecting stages");
+}
+
 void CudaRanks::use(const Program &loaded, std::vector<GroupUse> uses) {
   program = &loaded;
   groups = std::move(uses);
+}
+
+/// Messages run along the pipeline's axes alone. What the first ones carry means nothing.
+Status CudaRanks::connectStages() {
+  const AxisSet stages = pipelineAxes(program->mesh);
+  const uint32_t numStages = program->mesh.size(stages);
+  if (numStages == 1)
+    return {};
+  const Result<std::byte *> scratch =
+      on.memory.allocate(Space::Device, 2 * uint64_t(numStages), "first messages", on.streams.compute());
+  if (!scratch)
+    return scratch.error();
+  for (GroupUse use : groups)
+    if (stages.hasAll(use.axes))
+      if (Status status =
+              connectPartners(*ranks, use, *program, options.ranks->rank(), *scratch, on.streams[use.stream]);
+          !status)
+        return status;
+  return {};
 }
 
 Result<NcclRanks *> CudaRanks::connect() {
@@ -29,6 +68,8 @@ Result<NcclRanks *> CudaRanks::connect() {
   for (GroupUse use : groups)
     if (Result<ncclComm_t> made = ranks->communicator(use, program->mesh); !made)
       return made.error();
+  if (Status status = connectStages(); !status)
+    return status.error();
   return ranks.get();
 }
 

@@ -51,6 +51,7 @@ public:
   bool end();
 
 private:
+  Status connectStages();
   Status watch();
   std::string waitedFor() const;
 

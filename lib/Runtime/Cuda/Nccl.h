@@ -4,8 +4,9 @@
 // so does the news of a failure. Communicators are not blocking: whatever NCCL does, this rank can stop
 // waiting for it. Each stream has communicators of its own, one for each set of axes along which its
 // collectives run, split from the first one, so that collectives of two streams do not wait for each other.
-// All ranks split in the same order, before they issue any. All ranks issue their collectives from one thread
-// in the order of the program, which is what NCCL asks for where communicators share a device.
+// All ranks split in the same order, and those that send each other messages do so once, before they issue
+// any of the program's. All ranks issue their collectives from one thread in the order of the program, which
+// is what NCCL asks for where communicators share a device.
 //
 // What does not block ends later, on a thread of NCCL's. A split answers "success" at once; the new handle is
 // written to where the caller said when the parent has left "in progress", and is in progress itself for a
@@ -66,6 +67,20 @@ struct Nccl {
   /// Fails with ExitCode::Device: missing, or too old (found and needed version).
   static Result<const Nccl *> open();
 };
+
+/// One end of a message, as NCCL counts it.
+struct NcclMessage {
+  bool isSend;
+  std::byte *data;
+  uint64_t elements;
+  ncclDataType_t type;
+  int partner; ///< its rank in the communicator
+};
+
+/// Puts messages on a stream that do not wait for each other. The result is that of NCCL's calls, which may
+/// only have begun.
+ncclResult_t startExchange(const Nccl &api, const std::vector<NcclMessage> &messages, ncclComm_t communicator,
+                           cudaStream_t stream);
 
 /// Which group along `axes` a rank is in, for splitting: all ranks that differ from it along these alone have
 /// the same. Ordered by their numbers among all, they have NCCL's numbers by their positions.

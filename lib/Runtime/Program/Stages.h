@@ -2,15 +2,9 @@
 #ifndef DS_LIB_RUNTIME_PROGRAM_STAGES_H
 #define DS_LIB_RUNTIME_PROGRAM_STAGES_H
 
-#include "ds/Runtime/Program/Program.h"
+#include "ds/Runtime/Program/Messages.h"
 
 namespace ds::rt {
-
-/// The axis of the mesh along which ranks hold different stages.
-inline constexpr const char *kPipelineAxis = "pp";
-
-/// That axis, or its sub-axes; empty without a pipeline.
-AxisSet pipelineAxes(const Mesh &mesh);
 
 /// How many stages the mesh is for: its size along the pipeline's axis, 1 without one.
 uint32_t numStages(const Program &program);

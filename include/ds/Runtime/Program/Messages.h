@@ -38,6 +38,12 @@
 
 namespace ds::rt {
 
+/// The axis of the mesh along which ranks hold different stages.
+inline constexpr const char *kPipelineAxis = "pp";
+
+/// That axis, or its sub-axes; empty without a pipeline.
+AxisSet pipelineAxes(const Mesh &mesh);
+
 /// Messages of one exchange at most.
 inline constexpr uint32_t kMaxMessages = 64;
 

@@ -1,4 +1,4 @@
-//===- Nccl.cpp - NCCL between processes on fake devices ------------------------------------------===//
+//===- Nccl.cpp - The fake NCCL's collectives of all ranks ----------------------------------------===//
 //
 // A rank's part of a collective is a file that all ranks see; a collective is done when the files of all
 // ranks are there. A rank takes its file away two collectives later, when all have read it. Nothing blocks: a
@@ -21,7 +21,7 @@
 using namespace ds::rt;
 using namespace ds::rt::fake;
 
-namespace {
+namespace ds::rt::fake {
 
 DType typeOf(ncclDataType_t type) {
   switch (type) {
@@ -42,6 +42,20 @@ DType typeOf(ncclDataType_t type) {
   }
 }
 
+std::shared_ptr<void> countIn(std::shared_ptr<NcclShared> comm, std::atomic<int> NcclShared::*counter) {
+  ++(comm.get()->*counter);
+  return {nullptr, [comm, counter](void *) { --(comm.get()->*counter); }};
+}
+
+bool loses(const NcclShared &comm, uint64_t sequence) {
+  return setting("DS_FAKE_LOST", 1000) == static_cast<uint64_t>(comm.jobRank()) &&
+         sequence >= setting("DS_FAKE_LOST_FROM", 0);
+}
+
+} // namespace ds::rt::fake
+
+namespace {
+
 /// Elements [first, first + count) of all parts, combined.
 void reduce(const std::vector<std::string> &parts, size_t first, size_t count, ncclDataType_t type,
             ncclRedOp_t op, void *out) {
@@ -57,18 +71,6 @@ void reduce(const std::vector<std::string> &parts, size_t first, size_t count, n
 }
 
 using Finish = std::function<void(const std::vector<std::string> &parts, const NcclShared &comm)>;
-
-/// A count of `counter` for as long as somebody holds it.
-std::shared_ptr<void> countIn(std::shared_ptr<NcclShared> comm, std::atomic<int> NcclShared::*counter) {
-  ++(comm.get()->*counter);
-  return {nullptr, [comm, counter](void *) { --(comm.get()->*counter); }};
-}
-
-/// Whether this rank loses the part that it gives.
-bool loses(const NcclShared &comm, uint64_t sequence) {
-  return setting("DS_FAKE_LOST", 1000) == static_cast<uint64_t>(comm.jobRank()) &&
-         sequence >= setting("DS_FAKE_LOST_FROM", 0);
-}
 
 /// Gives this rank's part when the stream gets there, and finishes when all parts are there. What a graph
 /// holds is counted until the last copy of it is gone, the runs that were started among them.
@@ -98,6 +100,9 @@ std::function<CUresult()> makeWork(std::shared_ptr<NcclShared> comm, const void 
 ncclResult_t collect(ncclComm_t comm, const char *what, const void *in, size_t bytes, cudaStream_t stream,
                      Finish finish) {
   call(what);
+  if (inGroup())
+    ncclMistake(std::string(what) +
+                " between ncclGroupStart and ncclGroupEnd, which this NCCL does not know");
   if (const ncclResult_t state = ncclComm::ready(comm, what); state != ncclSuccess)
     return state;
   const auto on = reinterpret_cast<CUstream>(stream);
@@ -143,40 +148,5 @@ ncclResult_t ncclBroadcast(const void *in, void *out, size_t count, ncclDataType
                  [=](const auto &parts, const NcclShared &) {
                    std::memcpy(out, parts[static_cast<size_t>(root)].data(),
                                parts[static_cast<size_t>(root)].size());
-                 });
-}
-
-// An all-to-all is a group of messages to and from every rank: what is sent is kept, and the first message
-// that is received exchanges all of it.
-namespace {
-struct Messages {
-  std::vector<std::pair<const void *, size_t>> sent;
-  std::vector<void *> received;
-  ncclComm_t comm = nullptr;
-  cudaStream_t stream = nullptr;
-} group;
-} // namespace
-
-ncclResult_t ncclGroupStart() {
-  group = {};
-  return ncclSuccess;
-}
-ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int, ncclComm_t comm,
-                      cudaStream_t stream) {
-  group.sent.push_back({in, count * byteSize(typeOf(type))});
-  group.comm = comm;
-  group.stream = stream;
-  return ncclSuccess;
-}
-ncclResult_t ncclRecv(void *out, size_t, ncclDataType_t, int, ncclComm_t, cudaStream_t) {
-  group.received.push_back(out);
-  return ncclSuccess;
-}
-ncclResult_t ncclGroupEnd() {
-  const size_t bytes = group.sent[0].second;
-  return collect(group.comm, "ncclAllToAll", group.sent[0].first, bytes * group.sent.size(), group.stream,
-                 [bytes, received = group.received](const auto &parts, const NcclShared &c) {
-                   for (size_t i = 0; i < parts.size(); ++i)
-                     std::memcpy(received[i], parts[i].data() + static_cast<size_t>(c.rank) * bytes, bytes);
                  });
 }

@@ -10,13 +10,17 @@
 #ifndef DS_UNITTESTS_RUNTIME_CUDA_NCCLCOMM_H
 #define DS_UNITTESTS_RUNTIME_CUDA_NCCLCOMM_H
 
+#include "ds/Runtime/Program/Program.h"
+
 #include <nccl.h>
 
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -33,6 +37,9 @@ struct NcclShared {
   std::atomic<ncclResult_t> result{ncclInProgress};
   std::atomic<int> captured{0}; ///< collectives that graphs hold
   std::atomic<int> onStreams{0};
+  // Of messages, by partner (a rank of this communicator); of whoever has the device.
+  std::map<int, uint64_t> sent, received;
+  std::set<std::pair<bool, int>> connected; ///< to send to, or to receive from; of the last call's thread
 
   int jobRank() const { return ranks[static_cast<size_t>(rank)]; }
 };
@@ -46,6 +53,17 @@ void give(const NcclShared &comm, uint64_t sequence, const void *data, size_t by
 std::optional<std::vector<std::string>> take(const NcclShared &comm, uint64_t sequence);
 /// Takes this rank's last parts away.
 void forget(const NcclShared &comm);
+
+DType typeOf(ncclDataType_t type);
+
+/// A count of `counter` for as long as somebody holds it.
+std::shared_ptr<void> countIn(std::shared_ptr<NcclShared> comm, std::atomic<int> NcclShared::*counter);
+
+/// Whether this rank loses what it gives as number `sequence`.
+bool loses(const NcclShared &comm, uint64_t sequence);
+
+/// Whether this thread is between the start of a group of messages and its end.
+bool inGroup();
 
 /// Whether DS_FAKE_NCCL_ERROR ("RANK CALL NUMBER": its third ncclAllGather, from 1) means this call.
 bool failsLater(const NcclShared &comm, const char *call);
