@@ -54,7 +54,10 @@ LogicalResult CommunicateOp::verify() {
            << stringifyCollectiveKind(getKind()) << (reduces ? " without one" : " with one");
   if (failed(verifyAxes(*this, getAxes().getNames()))) // C4.
     return failure();
-  return verifySizes(*this, MeshOp::lookup(*this).getSize(getAxes()));
+  int64_t ranks = MeshOp::lookup(*this).getSize(getAxes());
+  if (static_cast<int64_t>(getPeer()) >= ranks) // C5.
+    return emitOpError("expects a peer below ") << ranks << ", but got " << getPeer();
+  return verifySizes(*this, ranks);
 }
 
 void CommunicateOp::getEffects(SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>> &effects) {

@@ -126,3 +126,13 @@ func.func @view_shifts_back(%b: !part) {
   %v = ds.view %b offset 4 shifts [dp = -4] : !part -> !part
   return
 }
+
+// -----
+
+!part = !ds.buffer<tensor<4xf32>, [1], device>
+ds.mesh @mesh axes [pp = 2]
+func.func @communicate_c5_no_such_peer(%a: !part) {
+  // expected-error@+1 {{'ds.communicate' op expects a peer below 2, but got 2}}
+  ds.communicate send ins(%a) outs() along pp on gather {peer = 2 : i64} : (!part) -> ()
+  return
+}

@@ -19,12 +19,13 @@ def Ds_CommunicateOp : Ds_CommandOp<"communicate", ["getLabel", "getTraffic"],
       of the other buffer; those of the other kinds are equal.
     - (C3) a reduction is given exactly for a reduce-scatter and an all-reduce.
     - (C4) the module has a mesh with these axes.
+    - (C5) `peer`, the rank that a broadcast, a send or a receive names, is below the number of ranks.
 
     Example: `ds.communicate all_gather ins(%a) outs(%b) along dp on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>`
   }];
   let arguments = (ins Ds_CollectiveKindAttr:$kind, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
                        OptionalAttr<Ds_ReduceKindAttr>:$reduction, Ds_AxesAttr:$axes,
-                       DefaultValuedAttr<I64Attr, "0">:$peer, OptionalAttr<I64Attr>:$number,
+                       DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$peer, OptionalAttr<I64Attr>:$number,
                        Optional<Ds_BufferType>:$workspace, Ds_StreamAttr:$stream);
   let assemblyFormat = [{
     custom<Keyword>($kind) `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`reduce` custom<Keyword>($reduction)^)?

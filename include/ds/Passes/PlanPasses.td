@@ -74,14 +74,17 @@ def VerifyCollectives : Pass<"ds-verify-collectives", "::mlir::ModuleOp"> {
   let summary = "Refuses a module in which ranks could hang or streams race";
   let description = [{
     Runs the streams on vector clocks, without the code that inserts events. After planning, everything that ever lies
-    in the same bytes is looked at, so that the reuse of memory is proved as well. All ranks run one text; the sizes of a
-    collective are its op's own constraints.
+    in the same bytes is looked at, so that the reuse of memory is proved as well. All ranks of a stage run one text; the
+    sizes of a collective are its op's own constraints. What stages have with each other is played: each does one command
+    after another, sends and receives that stand side by side being one exchange.
 
     Requires: phase scheduled, events inserted.
     Ensures: (E1) an event is recorded once, and before it is waited for; (E2) commands of different streams that touch
     a common byte, one of them writing it, are ordered by an event; (E3) collectives are numbered from 0 in issue order;
     (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch;
-    (E6) no item of a launch touches what another writes.
+    (E6) no item of a launch touches what another writes; (E7) over the schedules of all stages, what one sends another
+    receives, in one order, and no stage waits for ever for others; messages stand in segments and run along axes of the
+    pipeline.
 
     ```
     ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : ...

@@ -3,12 +3,13 @@
 // Runs the streams of each function on vector clocks: what a stream knows to have run is what it ran itself
 // and what the events it waited for knew. Two commands of different streams that touch a common byte, one of
 // them writing it, must know of each other in issue order; after planning that holds for everything that ever
-// lies in the same place. All ranks run this text, so they issue the same collectives in the same order as
-// long as nothing in it branches and the numbers ascend. Shares no code with what inserts events, but for
-// what each command says of the buffers that it touches.
+// lies in the same place. All ranks of a stage run one text, so they issue the same collectives in the same
+// order as long as nothing in it branches and the numbers ascend; stages are played together. Shares no code
+// with what inserts events, but for what each command says of the buffers that it touches.
 //
 //===---------------------------------------------------------------------------===//
-#include "Support/RuntimeBuffer.h"
+#include "StageMeetings.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -266,6 +267,8 @@ struct VerifyCollectives : mlir::ds::impl::VerifyCollectivesBase<VerifyCollectiv
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
       if (!func.isExternal() && failed(StreamVerifier(func, symbols).verify()))
         return signalPassFailure();
+    if (failed(verifyStageMeetings(getOperation())))
+      return signalPassFailure();
     markAllAnalysesPreserved();
   }
 };
