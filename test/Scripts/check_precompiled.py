@@ -5,7 +5,8 @@
 With DS_PRECOMPILE every file, of tests too, sees the headers of DS_MLIR_HEADERS (cmake/DsTargets.cmake), also those
 that it does not include. A file's own `static` helper of the same name as one of their functions is then passed over:
 within a member of mlir::ds the name is found in mlir::ds first, and an argument that converts makes it another call,
-without a warning.
+without a warning. A function of a namespace that the file neither opens nor uses is not found there, and beside one of
+the helper's own namespace the helper is an overload.
 Names each such helper.
 """
 
@@ -15,6 +16,7 @@ import sys
 
 # Functions begin at a line's begin, in headers and in files alike (.clang-format).
 DECLARED = re.compile(r"^[A-Za-z_][\w:<>,&* ]*[ &*](\w+)\(", re.M)
+NAMESPACE = re.compile(r"^(?:namespace ([\w:]+) \{|\} // namespace ([\w:]+))$", re.M)
 STATIC = re.compile(r"^(?:template <[^\n]*>\s*)?static [^;={(]*?[ &*](\w+)\(", re.M)
 
 
@@ -32,14 +34,34 @@ def find_headers(root):
     return found
 
 
+def namespace_at(text, place):
+    """The named namespace that is open at `place`; empty outside of all."""
+    opened = ""
+    for match in NAMESPACE.finditer(text, 0, place):
+        opened = match.group(1) or ""
+    return opened
+
+
+def find_functions(root):
+    """Name to the (header, namespace) of each function of that name."""
+    declared = {}
+    for header, text in find_headers(root).items():
+        for match in DECLARED.finditer(text):
+            declared.setdefault(match.group(1), []).append((header, namespace_at(text, match.start())))
+    return declared
+
+
 def main():
     root = pathlib.Path(sys.argv[1])
-    declared = {name: header for header, text in find_headers(root).items() for name in DECLARED.findall(text)}
+    declared = find_functions(root)
     faults = []
     for path in sorted([*(root / "lib").rglob("*.cpp"), *(root / "unittests").rglob("*.cpp")]):
-        for name in STATIC.findall(path.read_text()):
-            if name in declared:
-                faults.append(f"{path.relative_to(root)}: {name} is also in {declared[name]}, which may be precompiled")
+        text = path.read_text()
+        for match in STATIC.finditer(text):
+            own = namespace_at(text, match.start())
+            for header, namespace in declared.get(match.group(1), []):
+                if namespace != own and re.search(rf"^(?:using )?namespace {namespace}(?:;| \{{)", text, re.M):
+                    faults.append(f"{path.relative_to(root)}: {match.group(1)} is also in {header}, which may be precompiled")
     print("\n".join(faults) or f"no helper has one of {len(declared)} precompiled names")
     return 1 if faults else 0
 
