@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "StageMeetings.h"
 #include "Support/RuntimeBuffer.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Program/Messages.h"
 
