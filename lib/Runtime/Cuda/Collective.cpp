@@ -49,9 +49,8 @@ struct Call {
 
 class CollectiveTask final : public CudaTask {
 public:
-  CollectiveTask(NcclRanks &ranks, ncclComm_t communicator, const Collective &collective, uint32_t size,
-                 Call call)
-      : ranks(ranks), communicator(communicator), collective(collective), size(size), call(call) {}
+  CollectiveTask(NcclRanks &ranks, ncclComm_t communicator, const Collective &collective, Call call)
+      : ranks(ranks), communicator(communicator), collective(collective), call(call) {}
   Status issue(CUstream stream) override {
     const ncclResult_t result = start(reinterpret_cast<cudaStream_t>(stream));
     return ranks.settle(communicator, result, collective.name.c_str());
@@ -72,32 +71,20 @@ private:
       return api.broadcast(call.in, call.out, call.elements, call.type, static_cast<int>(call.root),
                            communicator, stream);
     case CollectiveKind::AllToAll:
-      return allToAll(stream);
     case CollectiveKind::Send:
     case CollectiveKind::Recv:
       break; // ExchangeTask
     }
     return ncclInvalidUsage;
   }
-  ncclResult_t allToAll(cudaStream_t stream) {
-    std::vector<NcclMessage> messages;
-    for (uint32_t peer = 0; peer < size; ++peer) {
-      const uint64_t at = peer * call.partBytes;
-      messages.push_back({/*isSend=*/true, const_cast<std::byte *>(call.in) + at, call.elements, call.type,
-                          static_cast<int>(peer)});
-      messages.push_back({/*isSend=*/false, call.out + at, call.elements, call.type, static_cast<int>(peer)});
-    }
-    return startExchange(ranks.api, messages, communicator, stream);
-  }
 
   NcclRanks &ranks;
   ncclComm_t communicator;
   const Collective &collective; ///< of the program, which outlives the task
-  uint32_t size;                ///< of the group
   Call call;
 };
 
-/// All messages of an exchange.
+/// Messages that are started together: those of an exchange, or of an all-to-all.
 class ExchangeTask final : public CudaTask {
 public:
   ExchangeTask(NcclRanks &ranks, ncclComm_t communicator, const char *what, std::vector<NcclMessage> messages)
@@ -111,9 +98,21 @@ public:
 private:
   NcclRanks &ranks;
   ncclComm_t communicator;
-  const char *what; ///< the first message; of the program, which outlives the task
+  const char *what; ///< the first message, or the all-to-all; of the program, which outlives the task
   const std::vector<NcclMessage> messages;
 };
+
+/// What each of `ranks` ranks sends to all, and receives from them.
+std::vector<NcclMessage> messagesOfAllToAll(const Call &call, uint32_t ranks) {
+  std::vector<NcclMessage> messages;
+  for (uint32_t peer = 0; peer < ranks; ++peer) {
+    const uint64_t at = peer * call.partBytes;
+    messages.push_back({/*isSend=*/true, const_cast<std::byte *>(call.in) + at, call.elements, call.type,
+                        static_cast<int>(peer)});
+    messages.push_back({/*isSend=*/false, call.out + at, call.elements, call.type, static_cast<int>(peer)});
+  }
+  return messages;
+}
 
 /// What a collective gives when nobody else takes part.
 class SoloTask final : public CudaTask {
@@ -193,8 +192,11 @@ Result<std::unique_ptr<CudaTask>> bindCollective(const Binding &binding, uint32_
     return communicator.error();
   if (isMessage(p, command))
     return makeExchange(binding, exchangeOf(p, index), **ranks, *communicator);
+  if (collective.kind == CollectiveKind::AllToAll)
+    return std::unique_ptr<CudaTask>(std::make_unique<ExchangeTask>(
+        **ranks, *communicator, collective.name.c_str(), messagesOfAllToAll(call, size)));
   return std::unique_ptr<CudaTask>(
-      std::make_unique<CollectiveTask>(**ranks, *communicator, collective, size, call));
+      std::make_unique<CollectiveTask>(**ranks, *communicator, collective, call));
 }
 
 } // namespace ds::rt::cuda
