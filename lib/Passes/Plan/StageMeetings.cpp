@@ -71,7 +71,7 @@ LogicalResult MeetingsBuilder::addCommand(CommunicateOp op) {
   command.stream = static_cast<uint8_t>(op.getStream());
   command.callee = program.collectives.size();
   command.firstParam = program.params.size();
-  if (message || op.getKind() == CollectiveKind::Broadcast)
+  if (traitsOf(op.getKind()).params > 0)
     program.params.push_back(op.getPeer());
   if (message)
     program.params.push_back(0);
@@ -99,7 +99,7 @@ LogicalResult MeetingsBuilder::addSegment(func::FuncOp func) {
   Operation *before = nullptr;
   size_t first = 0; // of the exchange
   for (Operation &op : func.getBody().front()) {
-    if (!isa<CommunicateOp, LaunchOp, CallOp, TransferOp, RecordOp, WaitOp>(op))
+    if (!isa<ScheduledOpInterface>(op))
       continue;
     if (auto communicate = dyn_cast<CommunicateOp>(op)) {
       if (failed(addCommand(communicate)))
