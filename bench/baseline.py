@@ -6,7 +6,7 @@
     bench/baseline.py compare before.json --plan-only       plans and programs alone
     bench/baseline.py compare before.json --only 'ranks2'   cases whose names match
     bench/baseline.py compare before.json --ignore '^program'               fields that may differ
-    bench/baseline.py compare before.json --renamed made_again=recomputed   what is called otherwise since
+    bench/baseline.py compare before.json --renamed OLD=NEW                 a key that is called otherwise since
 
 For changes that may change no number.  Of each case of baseline_cases.py the file has
 
