@@ -95,10 +95,27 @@ public:
     program.lifetimes.push_back(
         {b.space, b.offset, (extentBytes(b) + 63) / 64 * 64, segment, begin, end, stage()});
   }
+  /// What a state of `role` is of its owner.
+  static std::string slotOf(Role role) {
+    return role == Role::Gradient ? "grad"
+           : role == Role::Moment ? "exp_avg"
+           : role == Role::Master ? "master"
+                                  : "";
+  }
   uint32_t state(std::string name, std::vector<int64_t> shape, Init init = {}, Role role = Role::Parameter) {
     const uint32_t id = keep(shape);
-    program.states.push_back(
-        {std::move(name), {}, role, "", shape, id, init, role == Role::Parameter, {}, {}, stage()});
+    program.states.push_back({std::move(name),
+                              {},
+                              role,
+                              "",
+                              shape,
+                              id,
+                              init,
+                              role == Role::Parameter,
+                              {},
+                              {},
+                              stage(),
+                              slotOf(role)});
     return id;
   }
   /// A state that is elements [offset, ...) of the bucket of which `shard` holds what one rank along dp has.
@@ -115,7 +132,8 @@ public:
                               role == Role::Parameter,
                               {{}, program.mesh.find("dp").value(), offset, shardElements},
                               {},
-                              stage()});
+                              stage(),
+                              slotOf(role)});
   }
   /// The rank's part of `base`, which is cut along `axes`.
   uint32_t rankWindow(uint32_t base, AxisSet axes) {

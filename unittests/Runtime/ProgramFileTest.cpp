@@ -130,6 +130,7 @@ TEST(ProgramFile, KeepsAxes) {
   b.program.states.push_back({"w", {}, Role::Parameter, "", {4, 6}, cut, {}, true, {{AxisSet(), {2}}, {}}});
   b.program.states.push_back(
       {"m", {}, Role::Moment, "w", {6, 4}, shard, {}, false, {{{2}, AxisSet()}, {1}, 3, 8}});
+  b.program.states.back().slot = "exp_avg_sq";
   b.communicateAlong({1, 2}, CollectiveKind::AllGather, Reduction::None, 16, {part, whole});
   b.segment();
   const std::vector<uint8_t> bytes = serializeProgram(b.program).value();
@@ -140,6 +141,8 @@ TEST(ProgramFile, KeepsAxes) {
   EXPECT_EQ(again->dataAxes, (AxisSet{0, 1}));
   EXPECT_EQ(again->states[0].layout, b.program.states[0].layout);
   EXPECT_EQ(again->states[1].layout, b.program.states[1].layout);
+  EXPECT_EQ(again->states[0].slot, "");
+  EXPECT_EQ(again->states[1].slot, "exp_avg_sq");
   EXPECT_EQ(again->collectives[0].axes, (AxisSet{1, 2}));
   EXPECT_EQ(again->buffers[whole].axisStrides, std::vector<uint64_t>());
   EXPECT_EQ(again->buffers[part].axisStrides, (std::vector<uint64_t>{0, 2 * 16 * 4, 16 * 4}));

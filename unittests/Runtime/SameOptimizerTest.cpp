@@ -19,9 +19,10 @@ Program trainedBy(const std::string &optimizer, const Names &moments) {
     program.configText = "train_batch_size = 8   # f\noptimizer.type = \"" + optimizer + "\"   # f\n";
   for (const std::string &moment : moments) {
     State state;
-    state.name = "h.w." + moment;
+    state.name = "state_" + std::to_string(program.states.size()); // names say nothing
     state.role = Role::Moment;
     state.owner = "h.w";
+    state.slot = moment;
     program.states.push_back(state);
   }
   return program;

@@ -180,6 +180,15 @@ TEST(VerifyProgram, Signature) {
               HasSubstr("is the master of 'bias', which is no parameter"));
   EXPECT_THAT(after([](Program &p) { p.states[1].role = Role::Master, p.states[1].owner = "w"; }),
               HasSubstr("states[1] 'bias' has 6 elements, but is the master of 'w' with 48"));
+  EXPECT_THAT(after([](Program &p) { p.states[1].role = Role::Moment, p.states[1].owner = "w"; }),
+              HasSubstr("states[1] 'bias' is a moment without a slot"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].slot = "exp_avg"; }),
+              HasSubstr("states[0] 'w' is a parameter with a slot"));
+  EXPECT_THAT(after([](Program &p) {
+                for (State &state : p.states)
+                  state.role = Role::Moment, state.owner = "w", state.slot = "exp_avg";
+              }),
+              HasSubstr("states[1] 'bias' has the slot 'exp_avg' of 'w', which states[0] has"));
   EXPECT_THAT(after([](Program &p) { p.inputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
   EXPECT_THAT(after([](Program &p) { p.inputs[0].indexLimit = 5; }),
               HasSubstr("index limit 5 with dtype f32"));

@@ -71,7 +71,10 @@ size_t addMembers(ProgramBuilder &b, const Held &held, bool cut, DType dtype, Ro
                                 id,
                                 init,
                                 true,
-                                {cuts, {}}});
+                                {cuts, {}},
+                                {},
+                                0,
+                                ProgramBuilder::slotOf(role)});
   }
   return first;
 }

@@ -141,6 +141,7 @@ rt::State ProgramBuilder::describeState(StateOp op) {
   state.role = static_cast<rt::Role>(op.getRole());
   if (op.getOwner())
     state.owner = op.getOwner()->str();
+  state.slot = op.getSlot().value_or("").str();
   state.logicalShape.assign(op.getTensorType().getShape().begin(), op.getTensorType().getShape().end());
   state.init = toRuntimeInit(op.getInit());
   state.trainable = op.getTrainable();
@@ -169,7 +170,8 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
     if (op.getRole() != Role::Parameter) {
       // A moment or master of the member: the bucket says how it starts, and no archive has a name for it.
       state.owner = state.name;
-      state.name += "." + op.getSlot()->str();
+      state.slot = op.getSlot()->str();
+      state.name += "." + state.slot;
       state.aliases.clear();
       state.readNames.clear();
       state.role = static_cast<rt::Role>(op.getRole());

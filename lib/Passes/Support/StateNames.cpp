@@ -18,6 +18,5 @@ std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
   std::string name = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue().str();
   if (others > 0)
     name += " and " + std::to_string(others) + " more";
-  StringRef ending = state.getSymName().rsplit('.').second; // of "bucket_3.exp_avg"
-  return state.getRole() == Role::Parameter ? name : name + " (" + ending.str() + ")";
+  return state.getSlot() ? name + " (" + state.getSlot()->str() + ")" : name;
 }

@@ -102,6 +102,8 @@ void unpackTables(const fb::Program &file, Program &p) {
     state.trainable = s->trainable();
     state.layout = unpackLayout(s->layout());
     state.stage = s->stage();
+    if (s->slot())
+      state.slot = s->slot()->str();
     p.states.push_back(std::move(state));
   }
   for (const fb::Input *i : *file.inputs())

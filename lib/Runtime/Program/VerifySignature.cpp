@@ -10,6 +10,7 @@
 #include <bit>
 #include <map>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 
 namespace ds::rt {
@@ -112,6 +113,27 @@ Status verifyMasters(const Program &p) {
   return {};
 }
 
+/// Whether states of `role` belong to a parameter, which has one such state per slot.
+bool hasSlot(Role role) { return role == Role::Gradient || role == Role::Moment || role == Role::Master; }
+
+/// Gradients, moments and masters say what they are of their owner, and no two of an owner are the same.
+Status verifySlots(const Program &p) {
+  std::map<std::tuple<uint32_t, std::string_view, std::string_view>, size_t> firsts;
+  for (size_t i = 0; i < p.states.size(); ++i) {
+    const State &state = p.states[i];
+    if (hasSlot(state.role) == state.slot.empty())
+      return refuse("states[{}] '{}' is a {} {} a slot", i, state.name, spell(state.role),
+                    state.slot.empty() ? "without" : "with");
+    if (state.slot.empty() || state.owner.empty())
+      continue;
+    const auto [first, isNew] = firsts.try_emplace({state.stage, state.owner, state.slot}, i);
+    if (!isNew)
+      return refuse("states[{}] '{}' has the slot '{}' of '{}', which states[{}] has", i, state.name,
+                    state.slot, state.owner, first->second);
+  }
+  return {};
+}
+
 /// Bit patterns, so that a NaN is its own copy.
 bool startAlike(const Init &a, const Init &b) {
   return a.kind == b.kind && std::bit_cast<uint64_t>(a.a) == std::bit_cast<uint64_t>(b.a) &&
@@ -125,12 +147,12 @@ Status verifyCopies(const Program &p) {
     const State &b = p.states[i];
     const size_t first = firsts.emplace(b.name, i).first->second;
     const State &a = p.states[first];
-    if (a.role != b.role || a.owner != b.owner || a.logicalShape != b.logicalShape ||
+    if (a.role != b.role || a.owner != b.owner || a.slot != b.slot || a.logicalShape != b.logicalShape ||
         p.buffers[a.buffer].dtype != p.buffers[b.buffer].dtype || a.trainable != b.trainable ||
         !startAlike(a.init, b.init))
       return refuse(
           "states[{}] '{}' on stage {} is no copy of states[{}] on stage {}: they differ in role, owner, "
-          "shape, type or initialisation",
+          "slot, shape, type or initialisation",
           i, b.name, b.stage, first, a.stage);
   }
   return {};
@@ -143,7 +165,7 @@ Status verifySignature(const Program &p) {
   for (size_t i = 0; i < p.states.size(); ++i)
     if (Status status = verifyState(p, i, states); !status)
       return status;
-  for (auto check : {verifyMasters, verifyCopies})
+  for (auto check : {verifyMasters, verifySlots, verifyCopies})
     if (Status status = check(p); !status)
       return status;
   for (size_t i = 0; i < p.inputs.size(); ++i) {

@@ -54,7 +54,8 @@ auto packStates(Builder &b, const Program &program) {
         b, b.CreateString(state.name), packNames(b, state.aliases), static_cast<uint8_t>(state.role),
         b.CreateString(state.owner), b.CreateVector(state.logicalShape), state.buffer,
         static_cast<uint8_t>(state.init.kind), state.init.a, state.init.b, state.trainable,
-        packLayout(b, state.layout), packNames(b, state.readNames), state.stage));
+        packLayout(b, state.layout), packNames(b, state.readNames), state.stage,
+        state.slot.empty() ? 0 : b.CreateString(state.slot)));
   return b.CreateVector(offsets);
 }
 
@@ -238,8 +239,8 @@ uint64_t boundBytes(const Program &p) {
     for (const std::string &text : *list)
       bytes += text.size() + 16;
   for (const State &state : p.states) {
-    bytes += state.name.size() + state.owner.size() + 8 * state.logicalShape.size() + 256 +
-             4 * state.layout.cuts.size();
+    bytes += state.name.size() + state.owner.size() + state.slot.size() + 8 * state.logicalShape.size() +
+             256 + 4 * state.layout.cuts.size();
     for (const auto *list : {&state.aliases, &state.readNames})
       for (const std::string &name : *list)
         bytes += name.size() + 16;

@@ -17,11 +17,6 @@ namespace {
 struct Kept {
   std::string name;              ///< empty: not known
   std::set<std::string> moments; ///< of a parameter: "exp_avg", ...
-
-  void add(const std::string &state, const std::string &owner) {
-    if (state.size() > owner.size() + 1 && state.starts_with(owner + "."))
-      moments.insert(state.substr(owner.size() + 1));
-  }
   std::string spell() const {
     return (name.empty() ? "an optimizer" : quote(name)) +
            (moments.empty() ? "" : " with " + spellNames(std::vector(moments.begin(), moments.end())));
@@ -32,15 +27,16 @@ Kept keptBy(const Program &program) {
   Kept kept{optimizerOf(program.configText), {}};
   for (const State &state : program.states)
     if (state.role == Role::Moment)
-      kept.add(state.name, state.owner);
+      kept.moments.insert(state.slot);
   return kept;
 }
 
+/// A checkpoint names a moment by its parameter and its slot: "h.0.w.exp_avg".
 Kept keptIn(const Manifest &manifest) {
   Kept kept{manifest.optimizer, {}};
   for (const CheckpointTensor &tensor : manifest.tensors)
-    if (tensor.role == Role::Moment)
-      kept.add(tensor.name, tensor.owner);
+    if (tensor.role == Role::Moment && tensor.name.starts_with(tensor.owner + "."))
+      kept.moments.insert(tensor.name.substr(tensor.owner.size() + 1));
   return kept;
 }
 

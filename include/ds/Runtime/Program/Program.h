@@ -103,6 +103,7 @@ struct State {
   Layout layout;                           ///< of the logical shape
   std::vector<std::string> readNames = {}; ///< names that weights files may have for it, never written
   uint32_t stage = 0;
+  std::string slot = {}; ///< for a moment, master or gradient: what it is of its owner ("exp_avg", "master")
 };
 
 /// One argument of the model's forward that a stage reads, filled by the host for each micro-batch. Like
