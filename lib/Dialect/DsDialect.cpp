@@ -4,9 +4,10 @@
 // buffer, which may be empty, and words that are refused by the words there are, not by the names of classes.
 //
 //===---------------------------------------------------------------------------===//
+#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/DsConv.h"
-#include "ds/Dialect/WeightNames.h"
-#include "ds/Support/ModelConfig.h"
+#include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Training.h"
 
 #include "OpHelpers.h"
 
@@ -72,37 +73,34 @@ static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribut
     return expect(isa<WorkAttr>(attribute.getValue()), "#ds.work<forward>");
   if (attribute.getName() == DsDialect::kSegmentAttr)
     return expect(isa<SegmentAttr>(attribute.getValue()), "#ds.segment<forward, backward>");
-  if (attribute.getName() == DsDialect::kStayAttr)
-    return expect(isa<StateOp>(op) && isa<StayAttr>(attribute.getValue()), "#ds.stay<segment> of a state");
   if (attribute.getName() != DsDialect::kLayerAttr)
     return success();
   auto layer = dyn_cast<StringAttr>(attribute.getValue());
   return expect(layer && !layer.empty(), "\"h.0.attn\"");
 }
 
-/// Verifies the text that a model from a config.json brings along.
-static LogicalResult verifyModelConfig(Operation *op, Attribute value) {
+/// Verifies an attribute that only modules have.
+template <class Attr>
+static LogicalResult verifyModuleAttribute(Operation *op, NamedAttribute attribute, StringRef example) {
+  StringRef name = attribute.getName();
   if (!isa<ModuleOp>(op))
-    return op->emitOpError("expects no ") << kModelConfigAttr << ": a module has it";
-  auto text = dyn_cast<StringAttr>(value);
-  if (text && ::ds::isModelConfig(text.getValue()))
-    return success();
-  return emitError(op->getLoc(), "expects ") // without the op, which is all there is
-         << kModelConfigAttr << " to be the text of one JSON object of at most " << ::ds::kMaxModelConfigBytes
-         << " bytes";
+    return op->emitOpError("expects no ") << name << ": a module has it";
+  if (!isa<Attr>(attribute.getValue()))
+    return emitError(op->getLoc(), "expects ") // without the op, which is all there is
+           << name << " to be as " << example << ", but got " << attribute.getValue();
+  return success();
 }
 
 LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute attribute) {
-  if (attribute.getName() == kModelConfigAttr)
-    return verifyModelConfig(op, attribute.getValue());
-  if (attribute.getName() != kPhaseAttr)
-    return verifyWorkAttributes(op, attribute);
-  if (!isa<ModuleOp>(op))
-    return op->emitOpError("expects no ") << kPhaseAttr << ": a module has it";
-  if (!isa<PhaseAttr>(attribute.getValue()))
-    return emitError(op->getLoc(), "expects ") // without the op, which is all there is
-           << kPhaseAttr << " to be as #ds.phase<step>, but got " << attribute.getValue();
-  return success();
+  if (attribute.getName() == kPhaseAttr)
+    return verifyModuleAttribute<PhaseAttr>(op, attribute, "#ds.phase<step>");
+  if (attribute.getName() == kTrainingAttr)
+    return verifyModuleAttribute<TrainingAttr>(op, attribute, "#ds.training<world = 2>");
+  if (attribute.getName() == kDecisionsAttr)
+    return verifyModuleAttribute<DecisionsAttr>(op, attribute, "#ds.decisions<>");
+  if (attribute.getName() == kMachineAttr)
+    return verifyModuleAttribute<MachineAttr>(op, attribute, "#ds.machine<target = \"cuda:sm_90\">");
+  return verifyWorkAttributes(op, attribute);
 }
 
 PhaseRange mlir::ds::getLegalPhases(Operation *op) {

@@ -236,7 +236,7 @@ void CrossEntropyOp::build(OpBuilder &builder, OperationState &state, Value logi
                            Value denominator, int64_t ignoreIndex) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   build(builder, state, scalar, scalar.clone({tensorType(targets).getNumElements()}), scalar, logits, targets,
-        denominator, builder.getI64IntegerAttr(ignoreIndex));
+        denominator, builder.getI64IntegerAttr(ignoreIndex), /*piece_rows=*/DenseI64ArrayAttr());
 }
 
 LogicalResult CrossEntropyOp::verify() {

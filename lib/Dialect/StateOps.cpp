@@ -1,5 +1,6 @@
 //===- StateOps.cpp - Verifiers and effects of states, kernels and commands -----===//
 #include "OpHelpers.h"
+#include "ds/Support/ModelConfig.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include <numeric>
@@ -29,6 +30,27 @@ LogicalResult StateOp::verify() {
   if (getTrainable() && getRole() != Role::Parameter) // C2.
     return emitOpError("expects only parameters to be trainable, but got role ") << stringifyRole(getRole());
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// FilesOp
+//===----------------------------------------------------------------------===//
+
+FilesOp FilesOp::lookup(ModuleOp module) {
+  auto files = module.getOps<FilesOp>();
+  return files.empty() ? FilesOp() : *files.begin();
+}
+
+LogicalResult FilesOp::verify() {
+  if (getConfig() && !::ds::isModelConfig(*getConfig())) // C1.
+    return emitOpError("expects config to be the text of one JSON object of at most ")
+           << ::ds::kMaxModelConfigBytes << " bytes";
+  FilesOp first = lookup(cast<ModuleOp>((*this)->getParentOp()));
+  if (first == *this)
+    return success();
+  InFlightDiagnostic error = emitOpError("expects to be the only one of a module"); // C2.
+  error.attachNote(first.getLoc()) << "the first one is here";
+  return error;
 }
 
 //===----------------------------------------------------------------------===//

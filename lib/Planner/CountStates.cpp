@@ -47,7 +47,7 @@ report::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment)
   std::map<int64_t, report::StateBytes> divided; // by the ranks that share it
   int64_t memory = 0;
   for (auto state : module.getOps<StateOp>()) {
-    if (members.contains(FlatSymbolRefAttr::get(state)) || state->hasAttr(kGatheredFromAttr))
+    if (members.contains(FlatSymbolRefAttr::get(state)) || state.getGatheredFrom())
       continue;
     memory += llvm::alignTo(bytesOf(state.getLocalType()), alignment);
     RankedTensorType content = state.getTensorType();

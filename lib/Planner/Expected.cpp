@@ -1,23 +1,23 @@
 //===- Expected.cpp - What was expected of a step before it had buffers -----------===//
 #include "Expected.h"
 
-#include "ds/Passes/Residency.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 
 Expected::Expected(ModuleOp module) {
-  auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  const std::optional<Residency> residency = getDecisions(module).residency;
   if (!residency)
     return;
-  bytes = residency.getAs<IntegerAttr>("expected_bytes").getInt();
-  seconds = residency.getAs<FloatAttr>("expected_seconds").getValueAsDouble();
-  fits = residency.getAs<BoolAttr>("fits").getValue();
-  slowCalls = residency.getAs<IntegerAttr>("attention_in_f32").getInt();
+  bytes = residency->expectedBytes;
+  seconds = residency->expectedSeconds;
+  fits = residency->fits;
+  slowCalls = residency->attentionInF32;
   double more = 0;
-  for (auto group : residency.getAs<ArrayAttr>("again").getAsRange<DictionaryAttr>())
-    more += std::max(0.0, group.getAs<FloatAttr>("more_seconds").getValueAsDouble());
+  for (const RepeatedKind &kind : residency->again)
+    more += std::max(0.0, kind.moreSeconds);
   hasPaid = more > kWorthTime * seconds;
 }
 

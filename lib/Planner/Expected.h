@@ -1,7 +1,7 @@
 //===- Expected.h - What was expected of a step before it had buffers -------------===//
 //
 // What a step's memory holds is chosen in phase resident, by an estimate that stays with the module
-// (kResidencyAttr). The plan that is made of it shows by how much that was off.
+// (Residency). The plan that is made of it shows by how much that was off.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PLANNER_EXPECTED_H

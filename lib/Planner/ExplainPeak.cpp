@@ -7,9 +7,9 @@
 #include "ExplainPeak.h"
 
 #include "PlanBuffers.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/TrainingAttr.h"
 #include "ds/Passes/Workspaces.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -341,9 +341,7 @@ static int64_t samplesOf(ArrayRef<WholeBuffer> buffers) {
 
 /// What is in `space` for the whole step.
 static std::vector<PeakValue> describeWhole(ModuleOp module, ArrayRef<WholeBuffer> buffers, Space space) {
-  TrainingOptions training;
-  if (FailureOr<TrainingOptions> read = readTrainingAttr(module); succeeded(read))
-    training = *read;
+  const TrainingOptions training = getTraining(module);
   int64_t samples = samplesOf(buffers);
   std::vector<PeakValue> values;
   for (const WholeBuffer &whole : buffers)

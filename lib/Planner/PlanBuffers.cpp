@@ -31,7 +31,7 @@ Category mlir::ds::categoryOf(AllocOp alloc) {
 
 /// The part of a peak that a state of the step is.
 static PeakPart partOf(StateOp state) {
-  if (state->hasAttr(kGatheredFromAttr))
+  if (state.getGatheredFrom())
     return PeakPart::Gathered;
   switch (state.getRole()) {
   case Role::Parameter:
@@ -71,7 +71,7 @@ std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   for (StateOp state : getPlacedStates(module))
     whole.push_back({nameOfState(state, symbols), partOf(state),
                      BufferType::getContiguous(state.getLocalType(), state.getHome()),
-                     toOffset(state->getAttr(kOffsetAttr)), state.isSharded()});
+                     toOffset(state.getOffsetAttr()), state.isSharded()});
   llvm::StringSet<> seen;
   for (func::FuncOp func : getSegments(module))
     for (unsigned index = 0; index < func.getNumArguments(); ++index)

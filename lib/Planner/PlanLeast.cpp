@@ -6,10 +6,10 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Expected.h"
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/TrainingAttr.h"
 #include "ds/Planner/PlanModel.h"
 
 using namespace mlir;
@@ -21,39 +21,43 @@ static LogicalResult makeStep(ModuleOp module, RunPipeline run) {
 }
 
 /// Asks for as little to be held of `step` as can be.
-static void holdLeast(ModuleOp step, int64_t leastHeld) {
-  step->setAttr(kLeastHeldAttr, Builder(step.getContext()).getI64IntegerAttr(leastHeld));
+static void holdLeast(ModuleOp step, std::optional<int64_t> leastStride) {
+  changeDecisions(step, [&](Decisions &decisions) {
+    PlanSearch search = decisions.search.value_or(PlanSearch());
+    search.holdsLeast = true;
+    search.leastStride = leastStride;
+    decisions.search = search;
+  });
 }
 
 FailureOr<int64_t> mlir::ds::expectLeast(ModuleOp module, const PipelineOptions &options, RunPipeline run,
                                          LeastForm &form) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  if (failed(training))
-    return failure();
-  if (training->lossChunks == 0)
-    module->setAttr(kOffersLossAttr, UnitAttr::get(module.getContext()));
+  const TrainingOptions training = getTraining(module);
+  if (training.lossChunks == 0)
+    changeDecisions(module, [](Decisions &decisions) { decisions.search = PlanSearch{.offersLoss = true}; });
   if (failed(makeStep(module, run)))
     return failure();
-  holdLeast(module, /*leastHeld=*/-1);
+  holdLeast(module, /*leastStride=*/std::nullopt);
   auto build = [&](OpPassManager &manager) {
     buildPipelines(manager, Phase::Step, Phase::Resident, options);
   };
   if (failed(run(build, module)))
     return failure();
-  auto residency = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
+  const Decisions decisions = getDecisions(module);
   form = {};
-  if (auto loss = residency.getAs<DictionaryAttr>("loss"))
-    form.lossRows = loss.getAs<IntegerAttr>("rows").getInt();
-  form.leastHeld = module->getAttrOfType<IntegerAttr>(kLeastHeldAttr).getInt();
+  if (decisions.residency->loss)
+    form.lossRows = decisions.residency->loss->rows;
+  form.leastStride = *decisions.search->leastStride;
   return Expected(module).bytes;
 }
 
 LogicalResult mlir::ds::planLeast(ModuleOp module, const PipelineOptions &options, RunPipeline run,
                                   const LeastForm &form) {
-  module->setAttr(kLossRowsAttr, Builder(module.getContext()).getI64IntegerAttr(form.lossRows));
+  changeDecisions(module,
+                  [&](Decisions &decisions) { decisions.search = PlanSearch{.lossRows = form.lossRows}; });
   if (failed(makeStep(module, run)))
     return failure();
-  module->removeAttr(kLossRowsAttr);
-  holdLeast(module, form.leastHeld);
+  changeDecisions(module, [](Decisions &decisions) { decisions.search.reset(); });
+  holdLeast(module, form.leastStride);
   return planStepLeast(module, options, run);
 }

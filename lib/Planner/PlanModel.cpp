@@ -15,10 +15,10 @@
 #include "ds/Planner/PlanModel.h"
 #include "Expected.h"
 #include "StepSimulation.h"
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/TrainingAttr.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -30,49 +30,43 @@ static constexpr double kWorthMemory = 0.01;
 /// Plans that are made until one is as it was expected.
 static constexpr int kMostPlans = 3;
 
-/// Of an entry of `pieces` in ds.residency.
-static int64_t rowsOf(DictionaryAttr pieces) { return pieces.getAs<IntegerAttr>("rows").getInt(); }
-static int64_t savedBytes(DictionaryAttr pieces) { return pieces.getAs<IntegerAttr>("saved_bytes").getInt(); }
-
 namespace {
 
 /// How losses are to be made, and what is expected of that.
 struct LossChoice {
   int64_t rows = 0; ///< of a piece; 0: whole
   bool fits = true;
-  double seconds = 0; ///< of a step
-  ArrayAttr pieces;   ///< as ds.residency has them; null: losses offer none
+  double seconds = 0;            ///< of a step
+  std::vector<LossOffer> pieces; ///< that losses offer, the largest first
 
-  /// What is known of pieces of `rows`.
-  DictionaryAttr describe(int64_t rows) const {
-    for (auto each : pieces.getAsRange<DictionaryAttr>())
-      if (rowsOf(each) == rows)
-        return each;
-    return {};
+  /// What is known of pieces of `rows`; null where they are not offered.
+  const LossOffer *find(int64_t rows) const {
+    auto found = llvm::find_if(pieces, [&](const LossOffer &each) { return each.rows == rows; });
+    return found == pieces.end() ? nullptr : &*found;
   }
   /// The smallest pieces, of which most is saved.
-  DictionaryAttr smallest() const { return cast<DictionaryAttr>(pieces.getValue().back()); }
+  const LossOffer &smallest() const { return pieces.back(); }
   /// Rows of the largest pieces that save as much as the smallest do, but for a share of `bytes`: more pieces
   /// would cost time, and an op each.
   int64_t rowsThatSaveMost(int64_t bytes) const {
-    const double enough = double(savedBytes(smallest())) - kWorthMemory * double(bytes);
-    for (auto each : pieces.getAsRange<DictionaryAttr>())
-      if (double(savedBytes(each)) >= enough)
-        return rowsOf(each);
-    return rowsOf(smallest());
+    const double enough = double(smallest().savedBytes) - kWorthMemory * double(bytes);
+    for (const LossOffer &each : pieces)
+      if (double(each.savedBytes) >= enough)
+        return each.rows;
+    return smallest().rows;
   }
   /// Whether pieces of `rows` should lower the peak below that of pieces of `last`, or of whole losses where
   /// that is 0.
   bool savesMore(int64_t rows, int64_t last) const {
-    return savedBytes(describe(rows)) > (last == 0 ? 0 : savedBytes(describe(last)));
+    return find(rows)->savedBytes > (last == 0 ? 0 : find(last)->savedBytes);
   }
   /// Rows of the largest pieces of less than `rows`, or of all where that is 0; the smallest where there are
   /// none.
   int64_t nextBelow(int64_t rows) const {
-    for (auto each : pieces.getAsRange<DictionaryAttr>())
-      if (rows == 0 || rowsOf(each) < rows)
-        return rowsOf(each);
-    return rowsOf(smallest());
+    for (const LossOffer &each : pieces)
+      if (rows == 0 || each.rows < rows)
+        return each.rows;
+    return smallest().rows;
   }
 };
 
@@ -90,7 +84,7 @@ public:
 
 private:
   FailureOr<bool> makeWhole();
-  FailureOr<OwningOpRef<ModuleOp>> makeStep(StringRef key, Attribute value);
+  FailureOr<OwningOpRef<ModuleOp>> makeStep(const PlanSearch &search);
   FailureOr<LossChoice> choose(int64_t memory);
   void keepChosen(OwningOpRef<ModuleOp> resident);
   FailureOr<bool> mayBeWhole(const LossChoice &choice);
@@ -117,10 +111,15 @@ private:
 
 } // namespace
 
-/// The step of a copy of the model, of which `key` says how its losses are to be made.
-FailureOr<OwningOpRef<ModuleOp>> LossPlanner::makeStep(StringRef key, Attribute value) {
+/// Says of `module` what is asked for beyond its configuration.
+static void setSearch(ModuleOp module, std::optional<PlanSearch> search) {
+  changeDecisions(module, [&](Decisions &decisions) { decisions.search = search; });
+}
+
+/// The step of a copy of the model, of which `search` says how its losses are to be made.
+FailureOr<OwningOpRef<ModuleOp>> LossPlanner::makeStep(const PlanSearch &search) {
   OwningOpRef<ModuleOp> made = model.clone();
-  (*made)->setAttr(key, value);
+  setSearch(*made, search);
   if (failed(run([](OpPassManager &manager) { buildStepPipeline(manager); }, *made)))
     return failure();
   return made;
@@ -128,12 +127,12 @@ FailureOr<OwningOpRef<ModuleOp>> LossPlanner::makeStep(StringRef key, Attribute 
 
 /// Makes the whole step. False where no loss of it offers pieces.
 FailureOr<bool> LossPlanner::makeWhole() {
-  FailureOr<OwningOpRef<ModuleOp>> made = makeStep(kOffersLossAttr, UnitAttr::get(model.getContext()));
+  FailureOr<OwningOpRef<ModuleOp>> made = makeStep({.offersLoss = true});
   if (failed(made))
     return failure();
   step = std::move(*made);
   bool offers = step->walk([](CrossEntropyOp loss) {
-                      return loss->hasAttr(kLossRowsAttr) ? WalkResult::interrupt() : WalkResult::advance();
+                      return loss.getPieceRows() ? WalkResult::interrupt() : WalkResult::advance();
                     })
                     .wasInterrupted();
   if (!offers)
@@ -147,10 +146,10 @@ FailureOr<bool> LossPlanner::makeWhole() {
 
 /// Keeps `resident`, whose losses stay whole, as if that had not been open.
 void LossPlanner::keepChosen(OwningOpRef<ModuleOp> resident) {
-  NamedAttrList entries((*resident)->getAttrOfType<DictionaryAttr>(kResidencyAttr));
-  entries.erase("loss");
-  (*resident)->setAttr(kResidencyAttr, entries.getDictionary(model.getContext()));
-  (*resident)->removeAttr(kOffersLossAttr);
+  changeDecisions(*resident, [](Decisions &decisions) {
+    decisions.residency->loss.reset();
+    decisions.search.reset();
+  });
   chosenWhole = std::move(resident);
 }
 
@@ -162,15 +161,14 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
   if (failed(run([&](OpPassManager &manager) { buildResidentPipeline(manager, used); }, *copy)))
     return failure();
   LossChoice choice;
-  auto residency = (*copy)->getAttrOfType<DictionaryAttr>(kResidencyAttr);
   const Expected expected(*copy);
   choice.seconds = expected.seconds;
   choice.fits = expected.fits;
-  auto losses = residency.getAs<DictionaryAttr>("loss");
+  const std::optional<LossResidency> losses = getDecisions(*copy).residency->loss;
   if (!losses)
     return choice;
-  choice.pieces = losses.getAs<ArrayAttr>("pieces");
-  choice.rows = losses.getAs<IntegerAttr>("rows").getInt();
+  choice.pieces = losses->pieces;
+  choice.rows = losses->rows;
   if (choice.rows == 0 && memory == options.memory)
     keepChosen(std::move(copy));
   return choice;
@@ -189,20 +187,17 @@ FailureOr<bool> LossPlanner::mayBeWhole(const LossChoice &choice) {
 
 FailureOr<ModuleOp> LossPlanner::planWhole() {
   // From where it was chosen; but ZeRO 1 may have to divide gradients otherwise after all.
-  FailureOr<TrainingOptions> training = readTrainingAttr(*step);
-  if (failed(training))
-    return failure();
-  const bool mayChange = !sharded || training->sharding.stage == 1;
+  const TrainingOptions training = getTraining(*step);
+  const bool mayChange = !sharded || training.sharding.stage == 1;
   whole = mayChange ? step->clone() : sharded->clone();
-  (*whole)->removeAttr(kOffersLossAttr);
+  setSearch(*whole, std::nullopt);
   if (failed(planToFit(*whole, options, run, mayChange ? nullptr : std::move(chosenWhole))))
     return failure();
   return *whole;
 }
 
 FailureOr<ModuleOp> LossPlanner::planPieces(int64_t chosen) {
-  FailureOr<OwningOpRef<ModuleOp>> made =
-      makeStep(kLossRowsAttr, Builder(model.getContext()).getI64IntegerAttr(chosen));
+  FailureOr<OwningOpRef<ModuleOp>> made = makeStep({.lossRows = chosen});
   if (failed(made) || failed(planToFit(**made, options, run)))
     return failure();
   FailureOr<bool> isWorse = pieces ? isBetter(*pieces, **made) : FailureOr<bool>(false);
@@ -215,10 +210,9 @@ FailureOr<ModuleOp> LossPlanner::planPieces(int64_t chosen) {
 
 /// Whether `planned` fits, and without giving up more than `choice` did.
 bool LossPlanner::isAsExpected(ModuleOp planned, const LossChoice &choice) const {
-  auto trainingOf = [](ModuleOp module) { return module->getAttr(DsDialect::kTrainingAttr); };
   return fits(planned) && (options.memory == 0 || choice.fits) &&
          Expected(planned).seconds <= (1 + kWorthTime) * choice.seconds &&
-         trainingOf(planned) == trainingOf(*step);
+         getTraining(planned) == getTraining(*step);
 }
 
 /// Whether `planned`, which does not fit, has what takes least already.
@@ -267,7 +261,7 @@ LogicalResult LossPlanner::planOpen() {
     FailureOr<ModuleOp> planned = planWith(choice.rows);
     if (failed(planned))
       return failure();
-    if (!choice.pieces || isAsExpected(*planned, choice) || isLeast(*planned, choice))
+    if (choice.pieces.empty() || isAsExpected(*planned, choice) || isLeast(*planned, choice))
       break;
     FailureOr<std::optional<LossChoice>> next = chooseAfter(*planned, choice.rows);
     if (failed(next))
@@ -285,7 +279,7 @@ LogicalResult LossPlanner::planGiven() {
     return failure();
   FailureOr<LossChoice> choice = *offers ? choose(options.memory) : FailureOr<LossChoice>(LossChoice());
   // In which pieces, `loss_chunks` says.
-  if (failed(choice) || failed(planPieces(choice->pieces ? rowsOf(choice->smallest()) : 0)))
+  if (failed(choice) || failed(planPieces(choice->pieces.empty() ? 0 : choice->smallest().rows)))
     return failure();
   return finish(*choice);
 }
@@ -309,23 +303,27 @@ LogicalResult LossPlanner::finish(const LossChoice &choice) {
   if (failed(isWhole))
     return failure();
   ModuleOp best = *isWhole ? *whole : *pieces;
-  if (DictionaryAttr expected =
-          choice.pieces ? pieces ? choice.describe(rows) : choice.smallest() : nullptr) {
-    Builder builder(model.getContext());
-    NamedAttrList entries(expected);
+  const LossOffer *expected = choice.pieces.empty() ? nullptr
+                              : pieces              ? choice.find(rows)
+                                                    : &choice.smallest();
+  std::optional<LossSplit> split;
+  if (expected) {
     const bool areBoth = whole && pieces;
+    LossOutcome outcome{expected->savedBytes, expected->moreSeconds, !areBoth, *isWhole};
     if (areBoth) {
       FailureOr<double> ofWhole = secondsOf(*whole), ofPieces = secondsOf(*pieces);
       if (failed(ofWhole) || failed(ofPieces))
         return failure();
-      entries.set("saved_bytes", builder.getI64IntegerAttr(arenaBytes(*whole) - arenaBytes(*pieces)));
-      entries.set("more_seconds", builder.getF64FloatAttr(*ofPieces - *ofWhole));
+      outcome.savedBytes = arenaBytes(*whole) - arenaBytes(*pieces);
+      outcome.moreSeconds = *ofPieces - *ofWhole;
     }
-    entries.set("refused", builder.getBoolAttr(*isWhole));
-    entries.set("expected", builder.getBoolAttr(!areBoth));
-    best->setAttr(kLossChunksAttr, entries.getDictionary(model.getContext()));
+    split = LossSplit{expected->chunks, expected->rows, outcome};
   }
-  best->removeAttr(kLossRowsAttr);
+  changeDecisions(best, [&](Decisions &decisions) {
+    if (split)
+      decisions.lossSplit = split;
+    decisions.search.reset();
+  });
   model.getBodyRegion().takeBody(best.getBodyRegion());
   model->setAttrs(best->getAttrDictionary());
   return success();
@@ -337,12 +335,10 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
     return failure();
   if (*from != Phase::Model)
     return *from == Phase::Planned ? success() : planToFit(module, options, run);
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  if (failed(training))
-    return failure();
-  if (training->lossChunks != 1)
-    return training->lossChunks == 0 ? LossPlanner(module, options, run).planOpen()
-                                     : LossPlanner(module, options, run).planGiven();
+  const TrainingOptions training = getTraining(module);
+  if (training.lossChunks != 1)
+    return training.lossChunks == 0 ? LossPlanner(module, options, run).planOpen()
+                                    : LossPlanner(module, options, run).planGiven();
   auto makeStep = [](OpPassManager &manager) { buildStepPipeline(manager); };
   return failed(run(makeStep, module)) ? failure() : planToFit(module, options, run);
 }

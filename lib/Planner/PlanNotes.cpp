@@ -1,8 +1,8 @@
 //===- PlanNotes.cpp - What a plan's reader is told of its choices ----------------===//
 #include "PlanNotes.h"
 
+#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/AttentionWorkspace.h"
-#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/StateNames.h"
 
@@ -15,17 +15,15 @@ namespace report = ::ds::report;
 namespace rt = ::ds::rt;
 
 void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
-  auto attr = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
-  auto saved = attr ? attr.getAs<IntegerAttr>("saved_bytes") : IntegerAttr();
-  if (!saved)
+  const std::optional<LossSplit> split = getDecisions(module).lossSplit;
+  if (!split || !split->outcome)
     return;
   report::LossChunks loss;
-  loss.chunks = attr.getAs<IntegerAttr>("chunks").getInt();
-  loss.rows = attr.getAs<IntegerAttr>("rows").getInt();
-  loss.savedBytes = saved.getInt();
-  loss.moreSeconds = attr.getAs<FloatAttr>("more_seconds").getValueAsDouble();
-  bool isWhole = attr.getAs<BoolAttr>("refused").getValue();
-  bool isExpected = attr.getAs<BoolAttr>("expected").getValue();
+  loss.chunks = split->chunks;
+  loss.rows = split->rows;
+  loss.savedBytes = split->outcome->savedBytes;
+  loss.moreSeconds = split->outcome->moreSeconds;
+  const bool isWhole = split->outcome->isRefused, isExpected = split->outcome->isExpected;
   std::string note;
   llvm::raw_string_ostream(note) << "logits and their loss are made "
                                  << (isWhole ? "at once: " : "some rows at a time: ") << loss.chunks
@@ -41,14 +39,11 @@ void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
 }
 
 void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
-  auto attr = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  if (!attr)
+  const std::optional<Residency> residency = getDecisions(module).residency;
+  if (!residency)
     return;
-  for (auto group : attr.getAs<ArrayAttr>("again").getAsRange<DictionaryAttr>())
-    report.madeAgain.push_back({group.getAs<StringAttr>("what").str(),
-                                group.getAs<IntegerAttr>("values").getInt(),
-                                group.getAs<IntegerAttr>("saved_bytes").getInt(),
-                                group.getAs<FloatAttr>("more_seconds").getValueAsDouble()});
+  for (const RepeatedKind &kind : residency->again)
+    report.madeAgain.push_back({kind.what, kind.values, kind.savedBytes, kind.moreSeconds});
   llvm::stable_sort(report.madeAgain, [](const report::MadeAgain &a, const report::MadeAgain &b) {
     return a.moreSeconds > b.moreSeconds;
   });
@@ -70,30 +65,55 @@ void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
   }
 }
 
+/// "kept", "in pieces of 1,024 rows".
+static std::string spellWay(const ValueWay &way) {
+  switch (way.by) {
+  case HadBy::Kept:
+    return "kept";
+  case HadBy::Host:
+    return "on the host";
+  case HadBy::Recomputed:
+    return "recomputed";
+  case HadBy::GatherForUse:
+    return "gathered each time";
+  case HadBy::GatherForSegment:
+    return "kept gathered for a micro-step";
+  case HadBy::GatherForStep:
+    return "kept gathered for a step";
+  case HadBy::SinglePrecision:
+    return "in f32";
+  case HadBy::Workspace:
+    return "in pieces of " + ::ds::formatBytes(way.size);
+  case HadBy::Whole:
+    return "whole";
+  case HadBy::Pieces:
+    return "in pieces of " + ::ds::formatExact(way.size) + " rows";
+  }
+  llvm_unreachable("all ways are spelt");
+}
+
 void mlir::ds::describeLargestValues(ModuleOp module, report::PlanReport &report) {
-  auto attr = module->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  auto largest = attr ? attr.getAs<ArrayAttr>("largest") : ArrayAttr();
-  if (!largest)
+  const std::optional<Residency> residency = getDecisions(module).residency;
+  if (!residency)
     return;
   SymbolTable symbols(module);
-  for (auto entry : largest.getAsRange<DictionaryAttr>()) {
+  for (const ResidentValue &entry : residency->largest) {
     report::ResidentValue value;
-    value.what = entry.getAs<StringAttr>("what").str();
-    value.layer = entry.getAs<StringAttr>("layer").str();
-    value.bytes = entry.getAs<IntegerAttr>("bytes").getInt();
-    value.way = entry.getAs<StringAttr>("way").str();
+    value.what = entry.what;
+    value.layer = entry.layer;
+    value.bytes = entry.bytes;
+    value.way = spellWay(entry.way);
     if (auto state = symbols.lookup<StateOp>(value.what))
       value.what = nameOfState(state, symbols);
-    if (auto next = entry.getAs<StringAttr>("next")) {
-      value.next = next.str();
-      value.nextSeconds = entry.getAs<FloatAttr>("next_more_seconds").getValueAsDouble();
-      value.nextBytes = entry.getAs<IntegerAttr>("next_more_bytes").getInt();
-      value.isNextRefused = entry.getAs<BoolAttr>("next_refused").getValue();
+    if (entry.next) {
+      value.next = spellWay(entry.next->way);
+      value.nextSeconds = entry.next->moreSeconds;
+      value.nextBytes = entry.next->moreBytes;
+      value.isNextRefused = entry.next->isRefused;
     }
     report.largestValues.push_back(std::move(value));
   }
-  report.hostActivations = {attr.getAs<IntegerAttr>("host_values").getInt(),
-                            attr.getAs<IntegerAttr>("host_bytes").getInt()};
+  report.hostActivations = {residency->hostValues, residency->hostBytes};
   if (report.hostActivations.values > 0)
     report.notes.push_back(std::to_string(report.hostActivations.values) +
                            " values that forward makes for backward are on the host in between: " +

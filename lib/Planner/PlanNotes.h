@@ -5,12 +5,14 @@
 #include "ds/Dialect/Ds.h"
 #include "ds/Report/PlanReport.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace mlir::ds {
 
 /// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.
 void describeAttention(ModuleOp module, ::ds::report::PlanReport &report);
 
-/// Tells what the planned `module` makes again in backward, and a note of what costs time.
+/// Reports what the planned `module` recomputes in backward, and a note of what costs time.
 void describeMadeAgain(ModuleOp module, ::ds::report::PlanReport &report);
 
 /// Adds the largest values that had a choice, and what of forward is on the host.
@@ -18,6 +20,12 @@ void describeLargestValues(ModuleOp module, ::ds::report::PlanReport &report);
 
 /// Tells of chunks in `report`, where planModel compared plans.
 void describeLoss(ModuleOp module, ::ds::report::PlanReport &report);
+
+/// Adds a note for each choice that was left open, on one rank or several.
+void describeChoices(ModuleOp module, ::ds::report::PlanReport &report);
+
+/// Adds notes on what stays gathered in `func`, and what does not.
+void describeGathers(func::FuncOp func, ::ds::report::PlanReport &report);
 
 } // namespace mlir::ds
 

@@ -11,15 +11,16 @@
 #include "PlanNotes.h"
 #include "StepSimulation.h"
 #include "ds/Analysis/Packing/MemoryPlan.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/LowerToProgram.h"
-#include "ds/Passes/TrainingAttr.h"
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
 #include "ds/Runtime/Program/Program.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -61,14 +62,12 @@ static void addMemory(ModuleOp module, report::RankPlan &rank) {
 /// Tokens that all ranks read in a step, counted as a run counts them: the elements of the first input that
 /// is a matrix of integers; 0: there is none.
 static int64_t tokensPerStep(ModuleOp module) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  if (failed(training))
-    return 0;
+  const TrainingOptions training = getTraining(module);
   for (const WholeBuffer &whole : findWholeBuffers(module)) {
     RankedTensorType type = whole.type.getTensor();
     if (whole.part == report::PeakPart::Inputs && type.getRank() == 2 &&
         (type.getElementType().isInteger(64) || type.getElementType().isInteger(32)))
-      return type.getNumElements() * training->accumulation * training->world;
+      return type.getNumElements() * training.accumulation * training.world;
   }
   return 0;
 }
@@ -141,11 +140,26 @@ static void addHost(ModuleOp module, const ::ds::cost::Rates &rates, report::Pla
   report.host = {onNode * bytes, isForCuda(module) ? bytes : registeredBytes(module)};
 }
 
-/// What was chosen between whole plans, on one rank or several.
-static void describeChoices(ModuleOp module, report::PlanReport &report) {
-  if (auto choices = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
-    for (StringRef choice : choices.getAsValueRange<StringAttr>())
-      report.notes.push_back(choice.str());
+/// Adds to `report` the mesh of `module`, what a rank sends in one step, each collective as often as a step
+/// runs it, and what stays gathered.
+static void addCommunication(ModuleOp module, report::PlanReport &report) {
+  MeshOp mesh = MeshOp::lookup(module);
+  if (!mesh)
+    return;
+  auto size = [&](StringRef axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
+  report.mesh = {size("dp"), size("tp"), size("pp"), size("sp")};
+  report.world = static_cast<uint32_t>(mesh.getNumRanks());
+  llvm::MapVector<CollectiveKind, int64_t> bytes;
+  for (func::FuncOp func : getSegments(module)) {
+    int64_t runs = runsPerStep(func);
+    for (CommunicateOp op : func.getOps<CommunicateOp>())
+      bytes[op.getKind()] += runs * op.getSentBytes(mesh.getSize(op.getAxes()));
+    if (runs > 0)
+      describeGathers(func, report);
+  }
+  for (auto [kind, sent] : bytes)
+    report.predicted.communicationBytes.push_back({stringifyCollectiveKind(kind).str(), sent});
+  llvm::sort(report.predicted.communicationBytes);
 }
 
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {

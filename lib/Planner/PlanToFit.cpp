@@ -12,36 +12,28 @@
 //===---------------------------------------------------------------------------===//
 #include "PlanFitter.h"
 #include "StepSimulation.h"
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/TrainingAttr.h"
-#include "ds/Support/Format.h"
-
-#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 
-static void setTraining(ModuleOp module, const TrainingOptions &training) {
-  module->setAttr(DsDialect::kTrainingAttr, makeTrainingAttr(module.getContext(), training));
-}
-
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.
 static bool reduceEachMicroStep(ModuleOp module) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  if (failed(training) || training->world == 1 || training->accumulation == 1 ||
-      training->sharding.stage != 1 || training->sharding.reduceEachMicroStep)
+  TrainingOptions training = getTraining(module);
+  if (training.world == 1 || training.accumulation == 1 || training.sharding.stage != 1 ||
+      training.sharding.reduceEachMicroStep)
     return false;
-  training->sharding.reduceEachMicroStep = true;
-  setTraining(module, *training);
-  return true;
+  training.sharding.reduceEachMicroStep = true;
+  return succeeded(setTraining(module, training));
 }
 
 /// Whether the plan has anything on the host, or made again for time.
 static bool hasGivenUp(ModuleOp planned) {
-  auto residency = planned->getAttrOfType<DictionaryAttr>(kResidencyAttr);
-  return residency && (residency.getAs<IntegerAttr>("host_values").getInt() > 0 || Expected(planned).hasPaid);
+  const std::optional<Residency> residency = getDecisions(planned).residency;
+  return residency && (residency->hostValues > 0 || Expected(planned).hasPaid);
 }
 
 /// Puts the plan `from` in the place of `to`.
@@ -66,11 +58,7 @@ static LogicalResult takeFasterReduction(ModuleOp module, OwningOpRef<ModuleOp> 
   if (!fits || *inEach >= *once)
     return success();
   replace(module, std::move(each));
-  addChoice(module,
-            llvm::formatv("reducing gradients once per step would fit, and make the step {0:F1} % longer: "
-                          "it leaves less room for what saves time",
-                          100 * (*once / *inEach - 1))
-                .str());
+  addChoice(module, {.kind = ChoiceOf::OnceSlower, .percent = 100 * (*once / *inEach - 1)});
   return success();
 }
 
@@ -88,8 +76,8 @@ static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, Run
   const bool isOpen = *from == Phase::Step && reduceEachMicroStep(module); // not in the plan that is made
   const bool isTooLarge = isOpen && !fitter.fits();
   if (isTooLarge) {
-    addChoice(module, "reducing gradients once per step would take " + ::ds::formatBytes(fitter.getArena()) +
-                          ", the limit is " + ::ds::formatBytes(options.memory));
+    addChoice(module,
+              {.kind = ChoiceOf::OnceTooLarge, .bytes = fitter.getArena(), .limitBytes = options.memory});
     if (failed((fitter.*plan)(module, *from)))
       return failure();
   }
@@ -109,28 +97,24 @@ static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, Run
 namespace {
 /// A choice of what is kept with fewer mechanisms than the configuration leaves open.
 struct Narrowing {
-  StringRef name;
+  ChoiceOf kind;
   bool usesHost, repeatsCalls;
 };
-constexpr Narrowing kNarrowings[] = {{"nothing on the host", false, true},
-                                     {"no products recomputed", true, false}};
+constexpr Narrowing kNarrowings[] = {{ChoiceOf::NothingOnHost, false, true},
+                                     {ChoiceOf::NoProductsRecomputed, true, false}};
 } // namespace
 
 /// Whether it is open in `module`, which is not planned yet, what of its activations goes to the host.
 static bool mayMoveActivations(ModuleOp module, Phase phase) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  return phase < Phase::Resident && succeeded(training) &&
-         training->offload.activations == OffloadOptions::Activations::Chosen;
+  return phase < Phase::Resident &&
+         getTraining(module).offload.activations == OffloadOptions::Activations::Chosen;
 }
 
 /// Says of `module` what of its activations goes to the host.
 static LogicalResult setActivations(ModuleOp module, OffloadOptions::Activations activations) {
-  FailureOr<TrainingOptions> training = readTrainingAttr(module);
-  if (failed(training))
-    return failure();
-  training->offload.activations = activations;
-  setTraining(module, *training);
-  return success();
+  TrainingOptions training = getTraining(module);
+  training.offload.activations = activations;
+  return setTraining(module, training);
 }
 
 /// Plans `step` by narrower choices as well, and leaves in `module`, which is its plan by all mechanisms, the
@@ -164,10 +148,7 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
     replace(module, std::move(other));
     if (failed(setActivations(module, OffloadOptions::Activations::Chosen))) // as it was asked
       return failure();
-    addChoice(module,
-              ("of what forward may keep, recompute or have on the host, a narrower choice is the fastest: " +
-               Twine(narrowing.name))
-                  .str());
+    addChoice(module, {.kind = narrowing.kind});
   }
   return success();
 }

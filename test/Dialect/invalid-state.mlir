@@ -248,8 +248,8 @@ ds.kernel @k inputs 1 buffers [!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffe
 
 // -----
 
-// expected-error@+1 {{'ds.state' op expects ds.stay to be as #ds.stay<segment> of a state, but got "segment"}}
-ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = "segment"} : tensor<4xf32>
+// expected-error@+1 {{'ds.state' op attribute 'stay' failed to satisfy constraint: how long a gathered parameter stays}}
+ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = "segment"} : tensor<4xf32>
 
 // -----
 

@@ -297,21 +297,61 @@ module attributes {ds.phase = "step"} {
 
 // -----
 
-// expected-error@+1 {{expects ds.model_config to be the text of one JSON object of at most 16777216 bytes}}
-module attributes {ds.model_config = "[1]"} {
+// expected-error@+1 {{expects ds.training to be as #ds.training<world = 2>, but got {world = 2 : i64}}}
+module attributes {ds.training = {world = 2 : i64}} {
 }
 
 // -----
 
-// expected-error@+1 {{expects ds.model_config to be the text of one JSON object of at most 16777216 bytes}}
-module attributes {ds.model_config} {
-}
-
-// -----
-
-// expected-error@+1 {{'func.func' op expects no ds.model_config: a module has it}}
-func.func @config_of_a_function() attributes {ds.model_config = "{}"} {
+// expected-error@+1 {{'func.func' op expects no ds.training: a module has it}}
+func.func @training_of_a_function() attributes {ds.training = #ds.training<>} {
   return
+}
+
+// -----
+
+// expected-error@+1 {{expects ds.decisions to be as #ds.decisions<>, but got unit}}
+module attributes {ds.decisions} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.decisions expects 0 or the rows of pieces for residency.loss.rows, but got 3}}
+module attributes {ds.decisions = #ds.decisions<residency = {loss = {rows = 3, pieces = [{rows = 2, chunks = 5}]}}>} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.decisions has no key "by" in residency.largest.next}}
+module attributes {ds.decisions = #ds.decisions<residency = {largest = [{next = {by = kept}}]}>} {
+}
+
+// -----
+
+// expected-error@+1 {{expects ds.machine to be as #ds.machine<target = "cuda:sm_90">, but got "cpu"}}
+module attributes {ds.machine = "cpu"} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.machine expects cpu or as cuda:sm_90 for target, but got "cuda:90"}}
+module attributes {ds.machine = #ds.machine<target = "cuda:90">} {
+}
+
+// -----
+
+module {
+  // expected-error@+1 {{'ds.files' op expects config to be the text of one JSON object of at most 16777216 bytes}}
+  ds.files config "[1]"
+}
+
+// -----
+
+module {
+  // expected-note@+1 {{the first one is here}}
+  ds.files converts
+  // expected-error@+1 {{'ds.files' op expects to be the only one of a module}}
+  ds.files unused ["w"]
 }
 
 // -----

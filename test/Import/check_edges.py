@@ -171,7 +171,7 @@ def values_of(text, weights, compute):
     head = "module attributes {"
     assert head in text
     done = subprocess.run(["ds-opt", "-", "--canonicalize", "--ds-lower-precision", "--ds-differentiate", "--ds-decompose", "--canonicalize",
-                           "--mlir-print-op-generic"], input=text.replace(head, head + f'ds.training = {{precision = {{compute = "{compute}"}}}}, ', 1), stdout=subprocess.PIPE, text=True, check=True)
+                           "--mlir-print-op-generic"], input=text.replace(head, head + f'ds.training = #ds.training<precision = {{compute = {compute}}}>, ', 1), stdout=subprocess.PIPE, text=True, check=True)
     function = oracle.Module(done.stdout).functions["forward"]
     arguments = []
     for attribute, (_, (shape, element)) in zip(function.argument_attributes, function.arguments):

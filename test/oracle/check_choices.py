@@ -4,7 +4,7 @@
     check_choices.py --out DIR
 
 Pairs of a model and a budget, each decided several times over the same estimate of what is live: by recomputation alone, by
-copies to the host alone, and by both together.  The seconds are those of the busiest of compute and links, as ds.residency of the
+copies to the host alone, and by both together.  The seconds are those of the busiest of compute and links, as `residency` of ds.decisions of the
 module has them.  Together must never be slower, faster on most of the first ten pairs, and by a hundredth in their median.  Each line
 ends with what is won over the best mechanism alone, and with what a choice at the solver's bound would win: no choice wins more.
 
@@ -64,17 +64,18 @@ def shard(name, out):
 def decide(name, text, mode, memory):
     """What is expected of `mode` within `memory` bytes: its figures by name."""
     activations, options = MODES[mode]
-    text = text.replace('activations = "choose"', f'activations = "{activations}"')
+    text = text.replace("activations = choose", f"activations = {activations}")
     done = subprocess.run(["ds-opt", "-", f"--ds-rematerialize-cheap=cluster={cluster_of(name)} memory={memory} {options}"], input=text,
                           capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"check_choices.py: {done.stderr}")
-    found = done.stdout[done.stdout.index("ds.residency"):].splitlines()[0]
+    found = done.stdout[done.stdout.index("residency = {"):].splitlines()[0]
 
     def figure(key):
-        return re.search(rf"\b{key} = (\S+?)[ ,}}]", found).group(1)
+        printed = re.search(rf"\b{key} = (\S+?)[ ,}}]", found)
+        return printed.group(1) if printed else "0"  # the default, which is not printed
 
-    return {"fits": figure("fits") == "true", "bytes": int(figure("expected_bytes")), "seconds": float(figure("expected_seconds")),
+    return {"fits": "fits = true" in found, "bytes": int(figure("expected_bytes")), "seconds": float(figure("expected_seconds")),
             "bound": float(figure("bound_seconds"))}
 
 
@@ -83,7 +84,7 @@ def finished_step(name, text, activations, memory, out):
     plan = os.path.join(out, f"{name}.plan.json")
     done = subprocess.run(["ds-opt", "-", "--cluster", cluster_of(name), "--ranks", str(MODELS[name][3]), "--memory", str(memory),
                            "--emit=plan", "--plan-json", plan, "-o", os.devnull],
-                          input=text.replace('activations = "choose"', f'activations = "{activations}"'),
+                          input=text.replace("activations = choose", f"activations = {activations}"),
                           capture_output=True, text=True)
     if done.returncode == 4:
         return float("inf")

@@ -21,7 +21,7 @@ from evaluate import Module, dtype, evaluate  # noqa: E402
 
 
 def read_dictionary(text):
-    """{key: number, boolean, string, list or dictionary} of an MLIR dictionary without its braces."""
+    """{key: number, boolean, string, list or dictionary} of the fields of an attribute, without what is around them."""
     result, position = {}, 0
     entry = re.compile(r"\s*(\w+) = ")
     while position < len(text):
@@ -39,19 +39,18 @@ def read_dictionary(text):
         end = text.find(",", position)
         end = len(text) if end < 0 else end
         word = text[position:end].strip()
-        if word.startswith('"'):
-            result[key] = word.strip('"')
-        elif word in ("true", "false"):
+        if word in ("true", "false"):
             result[key] = word == "true"
+        elif re.fullmatch(r"[A-Za-z_]\w*", word):
+            result[key] = word
         else:
-            number = float(word.split(" : ")[0])
-            result[key] = int(number) if word.endswith("i64") else number
+            result[key] = int(word) if re.fullmatch(r"-?\d+", word) else float(word)
         position = end + 1
     return result
 
 
 def training_of(text):
-    found = re.search(r"ds\.training = \{(.*)\}\} : \(\) -> \(\)", text)
+    found = re.search(r"ds\.training = #ds\.training<(.*)>\} : \(\) -> \(\)", text)
     return read_dictionary(found.group(1)) if found else {}
 
 

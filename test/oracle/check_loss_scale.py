@@ -24,9 +24,9 @@ from check_ir_step import Step, relative, to_blocks, training_of  # noqa: E402
 from evaluate import Module  # noqa: E402
 from loss_scaler import GivesUp, LossScaler  # noqa: E402
 
-MODULE = """module attributes {{ds.training = {{gradient_accumulation_steps = {accumulation} : i64, gradient_clipping = {clip} : f64,
-    optimizer = {{type = "{optimizer}", lr = 0.05 : f64}}, scheduler = {{type = "WarmupLR", warmup_max_lr = 0.05 : f64,
-    warmup_num_steps = 6 : i64, warmup_log = false}}, loss_scale = {{{scaler}}}}}}} {{
+MODULE = """module attributes {{ds.training = #ds.training<gradient_accumulation_steps = {accumulation}, gradient_clipping = {clip},
+    optimizer = {{type = {optimizer}, lr = 0.05}}, scheduler = {{type = WarmupLR, warmup_max_lr = 0.05,
+    warmup_num_steps = 6, warmup_log = false}}, loss_scale = {{{scaler}}}>}} {{
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3xf32>
   func.func @forward(%x: tensor<3xf32> {{ds.input = "x"}}, %w: tensor<3xf32> {{ds.state = @w}}) -> tensor<f32> {{
     %y = ds.mul %x, %w : tensor<3xf32>
@@ -42,11 +42,11 @@ def random_module(rng):
     kind = rng.choice(["dynamic"] * 6 + ["static", "skip"])
     if kind != "skip":
         initial = 2.0 ** rng.choice([0, 2, 4, 16])
-        scaler += f", scale = true, dynamic = {'true' if kind == 'dynamic' else 'false'}, initial = {initial} : f64"
+        scaler += f", scale = true, dynamic = {'true' if kind == 'dynamic' else 'false'}, initial = {initial}"
     if kind == "dynamic":
-        scaler += (f", window = {rng.choice([1, 2, 3, 5])} : i64, hysteresis = {rng.choice([0, 1, 2, 3])} : i64, "
+        scaler += (f", window = {rng.choice([1, 2, 3, 5])}, hysteresis = {rng.choice([0, 1, 2, 3])}, "
                    f"consecutive_hysteresis = {rng.choice(['true', 'false'])}, "
-                   f"minimum = {rng.choice([0.25, 1.0, 2.0])} : f64")
+                   f"minimum = {rng.choice([0.25, 1.0, 2.0])}")
     return MODULE.format(accumulation=rng.choice([1, 2, 3]), clip=rng.choice([0.0, 0.5, 100.0]),
                          optimizer=rng.choice(["adam", "sgd"]), scaler=scaler)
 
@@ -57,12 +57,12 @@ class Reference:
     def __init__(self, training, weights):
         block, self.schedule = to_blocks(training)
         self.optimizer = optimizers.Optimizer(block, [weights])
-        self.accumulation, self.clip = training["gradient_accumulation_steps"], training["gradient_clipping"]
+        self.accumulation, self.clip = training.get("gradient_accumulation_steps", 1), training.get("gradient_clipping", 0.0)
         options = training["loss_scale"]
         self.scale, self.scaler, self.made = options.get("initial", 1.0), None, 0
         if options.get("dynamic", False):
-            self.scaler = LossScaler(options["initial"], options["window"], options["hysteresis"],
-                                     options["consecutive_hysteresis"], options["minimum"])
+            self.scaler = LossScaler(self.scale, options.get("window", 1000), options.get("hysteresis", 2),
+                                     options.get("consecutive_hysteresis", False), options.get("minimum", 1.0))
 
     def step(self, batches):
         """(rate, norm, skipped) of a step."""

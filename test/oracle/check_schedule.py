@@ -132,7 +132,7 @@ class Planned:
             if '"ds.state"' in line:
                 name, = re.findall(r'sym_name = "(\w+)"', line)
                 kind, = re.findall(r"type = (tensor<[^>]*>)", line)
-                self.states[name] = (int(re.search(r"ds\.offset = (\d+)", line).group(1)), kind)
+                self.states[name] = (int(re.search(r"\boffset = (\d+)", line).group(1)), kind)
             elif '"func.func"' in line or '"ds.kernel"' in line:
                 while "})" not in lines[index]:
                     body.append(lines[index])

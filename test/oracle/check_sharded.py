@@ -57,15 +57,15 @@ func.func @forward(%x: tensor<2x4xi64> {ds.input = "x"}, %y: tensor<8x5xf32> {ds
 """
 
 OPTIMIZERS = {
-    "adamw, clipped": 'gradient_clipping = 0.5 : f64, no_decay = ["b$"], optimizer = {type = "adam", lr = 0.05 : f64, weight_decay = 0.1 : f64}',
-    "sgd": 'optimizer = {type = "sgd", lr = 0.01 : f64, momentum = 0.9 : f64, dampening = 0.5 : f64}',
-    "adagrad": 'optimizer = {type = "adagrad", lr = 0.05 : f64, initial_accumulator_value = 0.25 : f64}',
-    "lion": 'optimizer = {type = "lion", lr = 0.001 : f64, weight_decay = 0.1 : f64}',
+    "adamw, clipped": 'gradient_clipping = 0.5, no_decay = ["b$"], optimizer = {type = adam, lr = 0.05, weight_decay = 0.1}',
+    "sgd": 'optimizer = {type = sgd, lr = 0.01, momentum = 0.9, dampening = 0.5}',
+    "adagrad": 'optimizer = {type = adagrad, lr = 0.05, initial_accumulator_value = 0.25}',
+    "lion": 'optimizer = {type = lion, lr = 0.001, weight_decay = 0.1}',
 }
 
 
 def compile_step(training, *flags):
-    text = f"module attributes {{ds.training = {{{training}}}}} {{\n{MODEL}}}\n"
+    text = f"module attributes {{ds.training = #ds.training<{training}>}} {{\n{MODEL}}}\n"
     done = subprocess.run(["ds-opt", "-", "--ds-differentiate", "--ds-build-step", "--ds-simplify", *flags,
                            "--mlir-print-op-generic"], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
@@ -167,10 +167,10 @@ def check(optimizer, ranks, accumulation, steps, zero):
     """Trains `steps` steps on ranks and on one rank; returns the ranks' states."""
     where = f"{optimizer}, {ranks} ranks, accumulation {accumulation}, {zero}"
     common = OPTIMIZERS[optimizer]
-    sharded = compile_step(f"{common}, world = {ranks} : i64, gradient_accumulation_steps = {accumulation} : i64, "
+    sharded = compile_step(f"{common}, world = {ranks}, gradient_accumulation_steps = {accumulation}, "
                            f"zero_optimization = {{{zero}}}", "--ds-shard-zero", "--ds-decompose", "--ds-simplify",
                            "--ds-verify-sharded", "--ds-rematerialize-cheap")
-    single = compile_step(f"{common}, gradient_accumulation_steps = {accumulation * ranks} : i64", "--ds-decompose")
+    single = compile_step(f"{common}, gradient_accumulation_steps = {accumulation * ranks}", "--ds-decompose")
     torch.manual_seed(3)
     start = {state.name: torch.randn(state.shape, dtype=torch.float64) for state in single.states.values()
              if state.role == "parameter"}
@@ -201,7 +201,7 @@ def main():
     parser.add_argument("--steps", type=int, default=2)
     options = parser.parse_args()
     count = 0
-    small = "reduce_bucket_size = 220 : i64, stage3_param_persistence_threshold = 25 : i64"
+    small = "reduce_bucket_size = 220, stage3_param_persistence_threshold = 25"
     all_ranks = [int(ranks) for ranks in options.ranks.split(",")]
     for optimizer, ranks, accumulation in itertools.product(OPTIMIZERS, all_ranks, (1, 2, 4)):
         if ranks != all_ranks[0] and optimizer != next(iter(OPTIMIZERS)):
@@ -209,14 +209,14 @@ def main():
         results = []
         for stage in range(4):
             each = ", reduce_each_micro_step = true" if stage == 1 else ""
-            results.append(check(optimizer, ranks, accumulation, options.steps, f"stage = {stage} : i64, {small}{each}"))
+            results.append(check(optimizer, ranks, accumulation, options.steps, f"stage = {stage}, {small}{each}"))
             count += 1
         for result in results[2:]:
             for name, value in results[1].items():
                 if not torch.equal(value, result[name]):
                     raise SystemExit(f"{optimizer}, {ranks} ranks, accumulation {accumulation}: stages differ in {name}")
-        check(optimizer, ranks, accumulation, options.steps, f"stage = 1 : i64, {small}")
-        check(optimizer, ranks, accumulation, options.steps, "stage = 3 : i64, stage3_param_persistence_threshold = 0 : i64")
+        check(optimizer, ranks, accumulation, options.steps, f"stage = 1, {small}")
+        check(optimizer, ranks, accumulation, options.steps, "stage = 3, stage3_param_persistence_threshold = 0")
         count += 2
     print(f"{count} sharded steps agree with one rank")
 

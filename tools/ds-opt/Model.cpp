@@ -2,18 +2,18 @@
 #include "Model.h"
 
 #include "CommandLine/Notes.h"
-#include "CommandLine/SetOverlay.h"
-#include "ds/Dialect/Target.h"
-#include "ds/Dialect/WeightNames.h"
+#include "SetOverlay.h"
+#include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Import/HfModel.h"
 #include "ds/Import/ImportClient.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/TrainingAttr.h"
 #include "ds/Passes/TrainingFromConfig.h"
 #include "ds/Support/Messages.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
@@ -120,17 +120,11 @@ static void inferBatch(mlir::ModuleOp module, config::Config &config) {
     }
 }
 
-/// What `ds.training` says was asked for: without the two entries that planning settles where they were left
-/// open.
-static mlir::DictionaryAttr askedOf(mlir::DictionaryAttr training) {
-  mlir::NamedAttrList keys(training);
-  keys.erase("loss_chunks");
-  if (auto zero = mlir::dyn_cast_or_null<mlir::DictionaryAttr>(keys.get("zero_optimization"))) {
-    mlir::NamedAttrList entries(zero);
-    entries.erase("reduce_each_micro_step");
-    keys.set("zero_optimization", entries.getDictionary(training.getContext()));
-  }
-  return keys.getDictionary(training.getContext());
+/// What was asked for of `training`: without the two entries that planning settles where they were left open.
+static mlir::ds::TrainingOptions askedOf(mlir::ds::TrainingOptions training) {
+  training.lossChunks = 0;
+  training.sharding.reduceEachMicroStep.reset();
+  return training;
 }
 
 /// The optimizer as DeepSpeed spells it.
@@ -169,38 +163,43 @@ static void adoptOptimizer(const mlir::ds::OptimizerOptions &optimizer, config::
 
 /// Makes `config` say what MLIR says of its training, where no configuration was given or comes too late.
 static Status adoptTraining(mlir::ModuleOp module, const Options &options, config::Config &config) {
-  mlir::FailureOr<mlir::ds::TrainingOptions> training = mlir::ds::readTrainingAttr(module);
-  if (failed(training))
-    return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
-  if (options.ranksGiven && options.ranks != training->world)
+  const mlir::ds::TrainingOptions training = mlir::ds::getTraining(module);
+  if (options.ranksGiven && options.ranks != training.world)
     return Error{ExitCode::Invalid,
                  "--ranks " + std::to_string(options.ranks) + ", but the module's ds.training has " +
-                     std::to_string(training->world),
+                     std::to_string(training.world),
                  "leave --ranks out, or give the configuration too and start from the model"};
-  adoptOptimizer(training->optimizer, config);
-  config.batch.accumulation = training->accumulation;
-  config.mesh.ranks = config.mesh.dp = training->world;
+  adoptOptimizer(training.optimizer, config);
+  config.batch.accumulation = training.accumulation;
+  config.mesh.ranks = config.mesh.dp = training.world;
   config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
   return {};
 }
 
+/// Says of `module` how it is trained.
+static Status setTraining(mlir::ModuleOp module, const mlir::ds::TrainingOptions &training,
+                          const Options &options) {
+  if (succeeded(mlir::ds::setTraining(module, training)))
+    return {};
+  return Error{ExitCode::Invalid, options.input + ": cannot be trained so", "the diagnostics above say why"};
+}
+
 /// Changes how `module` says that it is trained by what `--set` alone asks for, and says so.
-static Status applySets(mlir::ModuleOp module, mlir::DictionaryAttr own, mlir::DictionaryAttr asked,
-                        const Options &options, config::Config &config) {
+static Status applySets(mlir::ModuleOp module, const mlir::ds::TrainingOptions &own,
+                        const mlir::ds::TrainingOptions &asked, const Options &options,
+                        config::Config &config) {
   config::ConfigSource source;
   source.ranks = options.ranks;
   Result<config::Config> defaults = config::readConfig(source);
   if (!defaults)
     return defaults.error();
-  mlir::DictionaryAttr plain = mlir::ds::trainingFromConfig(module.getContext(), *defaults, options.noDecay);
-  Result<mlir::DictionaryAttr> merged = overlaySets({own, plain, asked}, config);
+  Result<mlir::ds::TrainingOptions> merged =
+      overlaySets({own, mlir::ds::trainingFromConfig(*defaults, options.noDecay), asked}, config);
   if (!merged)
     return merged.error();
-  module->setAttr(mlir::ds::DsDialect::kTrainingAttr, *merged);
-  std::string changed;
-  for (mlir::NamedAttribute entry : *merged)
-    if (own.get(entry.getName()) != entry.getValue())
-      changed += (changed.empty() ? "" : ", ") + entry.getName().str();
+  if (Status status = setTraining(module, *merged, options); !status)
+    return status;
+  const std::string changed = llvm::join(differingKeys(own, *merged), ", ");
   if (!options.quiet && !changed.empty())
     addNote({options.input + ": --set takes the place of what ds.training says of " + changed,
              /*isCostly=*/true});
@@ -211,24 +210,22 @@ static Status applySets(mlir::ModuleOp module, mlir::DictionaryAttr own, mlir::D
 /// as the module says otherwise. A step that is built already can no longer be changed.
 static Status settleTraining(Model &model, const Options &options, config::Config &config) {
   mlir::ModuleOp module = *model.module;
-  mlir::MLIRContext *context = module.getContext();
-  bool isGiven = !options.config.empty() || !options.sets.empty();
-  auto own = module->getAttrOfType<mlir::DictionaryAttr>(mlir::ds::DsDialect::kTrainingAttr);
+  const bool isGiven = !options.config.empty() || !options.sets.empty();
+  const bool hasOwn = module->hasAttr(mlir::ds::DsDialect::kTrainingAttr);
+  const mlir::ds::TrainingOptions own = mlir::ds::getTraining(module);
   if (!isGiven || config.batch.microIsOpen)
     inferBatch(module, config);
-  model.hasOwnTraining = own && options.config.empty();
-  if (!isGiven && own)
+  model.hasOwnTraining = hasOwn && options.config.empty();
+  if (!isGiven && hasOwn)
     return adoptTraining(module, options, config);
   mlir::FailureOr<mlir::ds::Phase> phase = mlir::ds::phaseOf(module);
   if (failed(phase))
     return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
-  auto asked = mlir::ds::trainingFromConfig(context, config, options.noDecay);
+  const mlir::ds::TrainingOptions asked = mlir::ds::trainingFromConfig(config, options.noDecay);
   if (*phase == mlir::ds::Phase::Model && model.hasOwnTraining)
     return applySets(module, own, asked, options, config);
-  if (*phase == mlir::ds::Phase::Model || !own) {
-    module->setAttr(mlir::ds::DsDialect::kTrainingAttr, asked);
-    return {};
-  }
+  if (*phase == mlir::ds::Phase::Model || !hasOwn)
+    return setTraining(module, asked, options);
   if (askedOf(own) == askedOf(asked))
     return {};
   return Error{ExitCode::Invalid,
@@ -284,19 +281,20 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
       isConfig ? buildFromConfig(options, config, context, model) : parseInput(options, text, context, model);
   if (!read)
     return read.error();
-  if (options.inputKind() == InputKind::Mlir) {
-    if (Status status = settleTraining(model, options, config); !status)
-      return status.error();
-  } else {
-    (*model.module)
-        ->setAttr(mlir::ds::DsDialect::kTrainingAttr,
-                  mlir::ds::trainingFromConfig(&context, config, options.noDecay));
-  }
+  Status settled =
+      options.inputKind() == InputKind::Mlir
+          ? settleTraining(model, options, config)
+          : setTraining(*model.module, mlir::ds::trainingFromConfig(config, options.noDecay), options);
+  if (!settled)
+    return settled.error();
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
-  if (config.nodeLocalSaves)
-    (*model.module)->setAttr(mlir::ds::kNodeLocalSavesAttr, mlir::UnitAttr::get(&context));
+  mlir::ds::Machine machine = mlir::ds::getMachine(*model.module);
+  machine.hasNodeLocalSaves |= config.nodeLocalSaves;
   if (options.target != "cpu")
-    (*model.module)->setAttr(mlir::ds::kTargetAttr, mlir::StringAttr::get(&context, options.target));
+    machine.target = options.target;
+  if (failed(mlir::ds::setMachine(*model.module, machine)))
+    return Error{ExitCode::Invalid, "--target " + options.target + ": is no target",
+                 "the diagnostics above say why"};
   return model;
 }

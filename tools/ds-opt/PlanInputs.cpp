@@ -8,8 +8,8 @@
 #include "PlanInputs.h"
 
 #include "ds/Cost/Search.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Import/HfShape.h"
-#include "ds/Passes/TrainingAttr.h"
 #include "ds/Planner/AnalyticReport.h"
 #include "ds/Support/Format.h"
 
@@ -103,15 +103,12 @@ static std::string spellPrecision(const mlir::ds::PrecisionOptions &precision) {
 
 std::vector<PlanInput> ds::opt::inputsOfProgram(const Model &model, const Options &options,
                                                 const config::Config &config, uint32_t threads) {
-  mlir::FailureOr<mlir::ds::TrainingOptions> training = mlir::ds::readTrainingAttr(*model.module);
-  if (failed(training)) // said by a diagnostic
-    return {};
-  std::vector<PlanInput> inputs =
-      spellBasics({config.batch.micro, training->accumulation, training->world, training->sharding.stage,
-                   spellPrecision(training->precision)});
+  const mlir::ds::TrainingOptions training = mlir::ds::getTraining(*model.module);
+  std::vector<PlanInput> inputs = spellBasics({config.batch.micro, training.accumulation, training.world,
+                                               training.sharding.stage, spellPrecision(training.precision)});
   addShapes(inputs, options, config.batch.micro);
   addSettings(inputs, config, /*isOnlySet=*/model.hasOwnTraining);
-  addTexts(inputs, "no_decay", training->noDecay);
+  addTexts(inputs, "no_decay", training.noDecay);
   if (!options.loss.empty())
     addJson(inputs, "loss", textValue(options.loss));
   if (options.target == "cpu")

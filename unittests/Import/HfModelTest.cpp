@@ -3,7 +3,6 @@
 #include "ds/Import/HfModel.h"
 #include "HfConfigs.h"
 #include "ds/Dialect/Ds.h"
-#include "ds/Dialect/WeightNames.h"
 #include "ds/Import/BuiltinModels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -104,19 +103,17 @@ TEST_F(HfModel, CallsParametersAsCheckpointsDo) {
   EXPECT_THAT(texts(*state("transformer.wte.weight").getAliases()), ElementsAre("lm_head.weight"));
   EXPECT_EQ(state("transformer.h.0.attn.c_attn.weight").getTensorType().getShape(),
             llvm::ArrayRef<int64_t>({768, 2304})); // Conv1D: inputs first
-  EXPECT_THAT(texts(state("transformer.h.3.ln_1.bias")->getAttrOfType<mlir::ArrayAttr>(kReadNamesAttr)),
-              ElementsAre("h.3.ln_1.bias"));
-  EXPECT_THAT(texts((*model.module)->getAttrOfType<mlir::ArrayAttr>(kUnusedWeightsAttr)),
+  EXPECT_THAT(texts(*state("transformer.h.3.ln_1.bias").getReadNames()), ElementsAre("h.3.ln_1.bias"));
+  EXPECT_THAT(texts(*FilesOp::lookup(*model.module).getUnused()),
               IsSupersetOf({"transformer.h.3.attn.bias", "h.3.attn.bias", "h.3.attn.masked_bias"}));
   build(ds::test::kLlama2);
-  EXPECT_THAT(texts((*model.module)->getAttrOfType<mlir::ArrayAttr>(kUnusedWeightsAttr)),
+  EXPECT_THAT(texts(*FilesOp::lookup(*model.module).getUnused()),
               IsSupersetOf({"model.layers.31.self_attn.rotary_emb.inv_freq"}));
-  EXPECT_FALSE(state("lm_head.weight")->hasAttr(kReadNamesAttr));
+  EXPECT_FALSE(state("lm_head.weight").getReadNames());
   build(ds::test::kBert);
-  EXPECT_THAT(
-      texts(state("bert.embeddings.LayerNorm.weight")->getAttrOfType<mlir::ArrayAttr>(kReadNamesAttr)),
-      ElementsAre("embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma",
-                  "embeddings.LayerNorm.gamma"));
+  EXPECT_THAT(texts(*state("bert.embeddings.LayerNorm.weight").getReadNames()),
+              ElementsAre("embeddings.LayerNorm.weight", "bert.embeddings.LayerNorm.gamma",
+                          "embeddings.LayerNorm.gamma"));
   EXPECT_THAT(texts(*state("cls.predictions.bias").getAliases()),
               ElementsAre("cls.predictions.decoder.bias"));
 }
@@ -211,9 +208,8 @@ TEST_F(HfModel, KeepsTheTextThatOthersCanRead) {
   const auto kept = [this](const std::string &text) {
     auto result = ds::buildHfModelFromText({"config.json", {"input_ids=1x8xi64"}, 1}, text, context);
     EXPECT_TRUE(result) << result.error().message;
-    auto attribute = (*result->module)->getAttrOfType<mlir::StringAttr>(kModelConfigAttr);
     notices = result->notices;
-    return attribute ? attribute.str() : "none";
+    return FilesOp::lookup(*result->module).getConfig().value_or("none").str();
   };
   EXPECT_EQ(kept(ds::test::kQwen2), ds::test::kQwen2);
   EXPECT_TRUE(notices.empty());

@@ -1,5 +1,5 @@
 //===- TrainingTest.cpp - Configuration -> attribute -> options ------------------===//
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/TrainingFromConfig.h"
 
 #include "gtest/gtest.h"
@@ -16,10 +16,8 @@ TrainingOptions fromConfig(const char *text) {
   MLIRContext context;
   context.loadDialect<DsDialect>();
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
-  (*module)->setAttr(DsDialect::kTrainingAttr, trainingFromConfig(&context, *config, {"bias$"}));
-  FailureOr<TrainingOptions> read = readTrainingAttr(*module);
-  EXPECT_TRUE(succeeded(read));
-  return failed(read) ? TrainingOptions() : *read;
+  EXPECT_TRUE(succeeded(setTraining(*module, trainingFromConfig(*config, {"bias$"}))));
+  return getTraining(*module);
 }
 
 TEST(Training, AttributeKeepsEveryField) {
@@ -160,7 +158,7 @@ TEST(Training, ZeroReachesTheOptions) {
       "zero_optimization": {"stage": 2, "reduce_bucket_size": 100, "allgather_bucket_size": 200, "sub_group_size": 300,
                             "stage3_param_persistence_threshold": 7, "stage3_model_persistence_threshold": 70}})");
   EXPECT_EQ(options.world, 1);
-  EXPECT_FALSE(options.averagesRanks);
+  EXPECT_EQ(options.rankReduction, RankReduction::Sum);
   EXPECT_EQ(options.sharding.stage, 2);
   EXPECT_EQ(options.sharding.reduceBucketSize, 100);
   EXPECT_EQ(options.sharding.gatherBucketSize, 200);

@@ -20,7 +20,7 @@ namespace {
 // One bucket of two parameters, 32 and 4 elements with 28 of padding, as stage 2 has it: parameters whole,
 // the moment divided; the rank's part is updated in place and gathered.
 const char *kModule = R"mlir(
-module attributes {ds.training = {gradient_accumulation_steps = 1 : i64}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1>} {
   ds.mesh @mesh axes [dp = 2]
   ds.state @w role(parameter) trainable aliases ["tied"] init(#ds.init<normal, 0.0, 0.5>) home(device) : tensor<8x4xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
@@ -216,7 +216,7 @@ TEST(Lower, NamesTheAxesOfTheMesh) {
   FailureOr<rt::Program> program = lowerText(
       planned("[dp = 1, sp = 2, tp.node = 2, tp.local = 2]") +
           "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
-          "{ds.offset = 0 : i64} : tensor<6x8xf32>\n"
+          "{offset = 0 : i64} : tensor<6x8xf32>\n"
           "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
           "%a = ds.alloc activations offset 256 : !ds.buffer<tensor<8xf32>, [1], device>\n"
           "%p = ds.view %a offset 0 shifts [tp = 2] : !ds.buffer<tensor<8xf32>, [1], device> -> "

@@ -6,7 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Config/Config.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Import/HfModel.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/TrainingFromConfig.h"
@@ -105,9 +105,8 @@ void MemoryByPart::plan(const Case &each) {
   source.ranks = each.ranks;
   ::ds::Result<::ds::config::Config> config = ::ds::config::readConfig(source);
   ASSERT_TRUE(config) << config.error().message;
-  (*module)->setAttr(dialect::DsDialect::kTrainingAttr, dialect::trainingFromConfig(&context, *config, {}));
-  if (llvm::StringRef(each.target) != "cpu")
-    (*module)->setAttr(dialect::kTargetAttr, StringAttr::get(&context, each.target));
+  ASSERT_TRUE(succeeded(dialect::setTraining(*module, dialect::trainingFromConfig(*config, {}))));
+  ASSERT_TRUE(succeeded(dialect::setMachine(*module, {.target = each.target})));
   auto run = [](llvm::function_ref<void(OpPassManager &)> build, ModuleOp target) {
     PassManager manager(target.getContext());
     build(manager);

@@ -32,9 +32,9 @@ std::string declareStates(const std::string &name, const std::string &size) {
 /// A step of one parameter of `elements` elements per layer.
 std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage) {
   std::string size = std::to_string(elements), text, arguments, results, types, body, values;
-  text = "module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world = " +
-         std::to_string(ranks) + " : i64, zero_optimization = {stage = " + std::to_string(stage) +
-         " : i64, stage3_param_persistence_threshold = 0 : i64}}} {\n";
+  text = "module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = " +
+         std::to_string(ranks) + ", zero_optimization = {stage = " + std::to_string(stage) +
+         ", stage3_param_persistence_threshold = 0}>} {\n";
   std::string first, firstTypes, firstValues;
   for (int64_t layer = 0; layer < layers; ++layer) {
     std::string name = "h." + std::to_string(layer) + ".w", id = std::to_string(layer),

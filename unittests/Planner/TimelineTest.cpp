@@ -22,10 +22,9 @@ using report::PlanTimeline;
 /// A model of three products; `steps` micro-steps per step.
 static std::string makeModel(int64_t ranks, int stage, int64_t steps) {
   std::string text =
-      "module attributes {ds.training = {gradient_accumulation_steps = " + std::to_string(steps) +
-      " : i64, world = " + std::to_string(ranks) +
-      " : i64, zero_optimization = {stage = " + std::to_string(stage) +
-      " : i64, stage3_param_persistence_threshold = 0 : i64}}} {\n";
+      "module attributes {ds.training = #ds.training<gradient_accumulation_steps = " + std::to_string(steps) +
+      ", world = " + std::to_string(ranks) + ", zero_optimization = {stage = " + std::to_string(stage) +
+      ", stage3_param_persistence_threshold = 0}>} {\n";
   std::string arguments, body, input = "%x";
   for (std::string layer : {"0", "1", "2"}) {
     std::string name = "h." + layer + ".w";

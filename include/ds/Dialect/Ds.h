@@ -45,6 +45,10 @@ enum class Precision {
 Precision lookupOperandPrecision(Operation *op, unsigned index);
 Precision lookupResultPrecision(Operation *op, unsigned index);
 
+struct TrainingOptions; // Training.h
+struct Decisions;       // Decisions.h
+struct Machine;         // Machine.h
+
 /// One call of a library function; see LibraryOpInterface.
 struct LibraryCall {
   ::ds::rt::LibraryFn callee = {};

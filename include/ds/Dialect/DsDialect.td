@@ -64,10 +64,12 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kLayerAttr = "ds.layer";
     /// Function result attribute of a differentiated forward: the state whose gradient this is.
     static constexpr StringLiteral kGradientAttr = "ds.gradient";
-    /// State attribute: how long a parameter stays where it was gathered (a StayAttr); without one, for a use.
-    static constexpr StringLiteral kStayAttr = "ds.stay";
-    /// Module attribute: how to train (a DictionaryAttr; keys are documented with ds-build-step).
+    /// Module attribute: how to train (a TrainingAttr; see Training.h).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
+    /// Module attribute: what was left to the compiler, and how it chose (a DecisionsAttr; see Decisions.h).
+    static constexpr StringLiteral kDecisionsAttr = "ds.decisions";
+    /// Module attribute: for what it is compiled (a MachineAttr; see Machine.h).
+    static constexpr StringLiteral kMachineAttr = "ds.machine";
     /// Module attribute: the phase that the module is in (a PhaseAttr). A module without one is in any phase that its
     /// ops may be in.
     static constexpr StringLiteral kPhaseAttr = "ds.phase";
@@ -105,7 +107,7 @@ def Ds_SpaceAttr : Ds_EnumAttr<Ds_Space, "space">;
 def Ds_Stay : Ds_Enum<"Stay", "how long a gathered parameter stays", [
   I32EnumAttrCase<"Use", 0, "use">, I32EnumAttrCase<"Segment", 1, "segment">, I32EnumAttrCase<"Step", 2, "step">]>;
 def Ds_StayAttr : Ds_EnumAttr<Ds_Stay, "stay"> {
-  let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.stay<segment>
+  let assemblyFormat = "`<` $value `>`";
 }
 
 def Ds_Work : Ds_Enum<"Work", "what a step does", [
@@ -157,6 +159,43 @@ def Ds_RunAttr : AttrDef<Ds_Dialect, "Run"> {
   let assemblyFormat = [{
     `<` $segment `,` `first` $first `,` `count` $count `,` `gradients` $gradients (`,` `reduced` $reduced^)? `>`
   }];
+}
+
+// Facts that are plain structs: an attribute holds one by value, and its text is that of lib/Dialect/FieldText.h.
+class Ds_Fact<string struct, string text> : AttrParameter<"::mlir::ds::" # struct, text,
+                                                          "const ::mlir::ds::" # struct # " &">;
+
+def Ds_TrainingAttr : AttrDef<Ds_Dialect, "Training"> {
+  let mnemonic = "training";
+  let summary = "How a model is trained";
+  let description = [{
+    `#ds.training<world = 2, optimizer = {type = sgd, lr = 5.0e-01}>`: what is not said has its default. Keys are in
+    TrainingFields.h, and their meanings in the description of ds-build-step.
+  }];
+  let parameters = (ins Ds_Fact<"TrainingOptions", "how to train">:$options);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Ds_DecisionsAttr : AttrDef<Ds_Dialect, "Decisions"> {
+  let mnemonic = "decisions";
+  let summary = "What was left to the compiler, and how it chose";
+  let description = [{
+    `#ds.decisions<loss_split = {chunks = 32, rows = 512}>`: see Decisions.h. Passes and the planner add to it, reports
+    tell of it in sentences.
+  }];
+  let parameters = (ins Ds_Fact<"Decisions", "what was chosen">:$decisions);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+}
+
+def Ds_MachineAttr : AttrDef<Ds_Dialect, "Machine"> {
+  let mnemonic = "machine";
+  let summary = "For what a module is compiled";
+  let description = [{ `#ds.machine<target = "cuda:sm_90">`: see Machine.h. }];
+  let parameters = (ins Ds_Fact<"Machine", "for what">:$machine);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
 }
 
 def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [

@@ -234,6 +234,8 @@ def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [OnTensors, Pure, DiffNet, Precis
     With a `denominator`, the sum is divided by that in place of `count`: where it is the count of a larger batch, the
     losses of the batch's parts add up to the loss of the whole, and a part of which every row is ignored has loss 0.
 
+    `piece_rows` are the rows of the pieces in which a whole loss could be made, where that is open.
+
     Constraints:
     - (C1) logits is [N, C], targets [N].
     - (C2) loss, count and denominator are rank-0 f32, lse is f32 [N].
@@ -241,7 +243,7 @@ def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [OnTensors, Pure, DiffNet, Precis
     Example: `%loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, Optional<Ds_TensorOf<F32>>:$denominator,
-                       I64Attr:$ignore_index);
+                       I64Attr:$ignore_index, OptionalAttr<DenseI64ArrayAttr>:$piece_rows);
   let results = (outs Ds_TensorOf<F32>:$loss, Ds_TensorOf<F32>:$lse, Ds_TensorOf<F32>:$count);
   let builders = [OpBuilder<(ins "::mlir::Value":$logits, "::mlir::Value":$targets, "::mlir::Value":$denominator,
                                  "int64_t":$ignoreIndex)>];

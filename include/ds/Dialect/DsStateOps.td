@@ -18,6 +18,11 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     state of all ranks together, and functions see one rank's part. A member of a bucket can have `shards` too: the bucket
     then holds its parts.
 
+    `offset` is its place in the arena of its home, in bytes, in phase planned; `stay` how long a parameter stays where it
+    was gathered, without one for a use. `read_names` are further names under which weights files may hold it, which are
+    never written. A state that is `gathered_from` another is memory for what a step gathers once from that one: no value
+    outlives the step, so that it is a state of the schedule alone, nothing that is saved.
+
     Constraints:
     - (C1) a gradient, moment or master has an `owner` or a `bucket`, and only these have an owner, which is a
       parameter.
@@ -35,7 +40,9 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
   let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, OptionalAttr<StrAttr>:$slot, UnitAttr:$trainable,
                        OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<FlatSymbolRefAttr>:$owner,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<ArrayAttr>:$shards,
-                       Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type);
+                       Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type,
+                       OptionalAttr<I64Attr>:$offset, OptionalAttr<Ds_StayAttr>:$stay,
+                       OptionalAttr<StrArrayAttr>:$read_names, OptionalAttr<FlatSymbolRefAttr>:$gathered_from);
   let assemblyFormat = [{
     $sym_name `role` custom<InParens>($role) (`slot` `(` $slot^ `)`)? (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
     (`bucket` `(` $bucket^ `)`)? (`shards` custom<Shards>($shards)^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
@@ -54,8 +61,31 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
                                  "FlatSymbolRefAttr":$owner, "InitAttr":$init, "Space":$home,
                                  "::mlir::RankedTensorType":$type), [{
     build($_builder, $_state, name, role, /*slot=*/StringAttr(), trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
-          /*shards=*/ArrayAttr(), init, home, type);
+          /*shards=*/ArrayAttr(), init, home, type, /*offset=*/IntegerAttr(), /*stay=*/StayAttr(),
+          /*read_names=*/ArrayAttr(), /*gathered_from=*/FlatSymbolRefAttr());
   }]>];
+}
+
+def Ds_FilesOp : Ds_Op<"files", [HasParent<"::mlir::ModuleOp">]> {
+  let summary = "Says what a model's files hold beside its states";
+  let description = [{
+    `unused` are tensors that weights files may hold and no state is; with `converts`, parameters may be there in another
+    float type than the model's. `config` is the text of the config.json that the model was built from, to go with it into
+    checkpoints.
+
+    Constraints:
+    - (C1) `config` is one JSON object of bounded size.
+    - (C2) a module has one of these at most.
+
+    Example: `ds.files unused ["lm_head.weight"] converts config "{\22model_type\22: \22gpt2\22}"`
+  }];
+  let arguments = (ins OptionalAttr<StrArrayAttr>:$unused, UnitAttr:$converts, OptionalAttr<StrAttr>:$config);
+  let assemblyFormat = "(`unused` $unused^)? (`converts` $converts^)? (`config` $config^)? attr-dict";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// That of `module`, or null.
+    static FilesOp lookup(ModuleOp module);
+  }];
 }
 
 def Ds_FusedOp : Ds_Op<"fused", [InPhases<"Resident", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {

@@ -145,13 +145,13 @@ def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
       as a shift by one token makes them, are applied to the product's input.
     - Left alone: logits that something else reads, a product with relu, an accumulator, a transposed left or a batched
       right side, anything else between product and loss.
-    - Where the module has `ds.offers_loss`, nothing is split: each loss says in `ds.loss_rows` in chunks of how many rows it
+    - Where `search` of `ds.decisions` offers losses, nothing is split: each loss says in `piece_rows` in chunks of how many rows it
       could be made, most first. With 0 those are the powers of two of at least 512 that save what is said below.
-    - With 0, `ds.loss_rows` of the module says how many rows the chunks of losses have that offer them; others stay whole.
+    - With 0, `search.loss_rows` of `ds.decisions` says how many rows the chunks of losses have that offer them; others stay whole.
     - With 0 and without that, rows of a chunk are the least power of two for which a chunk's logits are as large as the product's whole
       input, at least 512; nothing is split that saves less than 16 MiB, or less than adding up a 16-bit weight's
       gradient in f32 takes.
-    - `ds.loss_chunks` of the module says {chunks, rows}, for the report. With `remarks`, each loss is reported.
+    - `loss_split` of `ds.decisions` says {chunks, rows}, for the report. With `remarks`, each loss is reported.
 
     With `{loss_chunks = 2}`
     ```

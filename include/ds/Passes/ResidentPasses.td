@@ -21,7 +21,7 @@ def OffloadStates : Pass<"ds-offload-states", "::mlir::ModuleOp"> {
     Ensures: (E1) all states of a bucket, or of a parameter that is in none, that the optimizer has beside the parameter
     have one home, but for gradients, which are never in storage. (E2) Those that are moved have at most `optimizer` of all elements, and no other one that is small enough
     could be added. (E3) With `parameters`, all parameters have `home(host)`, or `home(nvme)`, but those that stage 3 keeps
-    whole because they are small. (E4) `ds.choices` says what was moved.
+    whole because they are small. (E4) `choices` of `ds.decisions` say what was moved.
 
     With `offload = {optimizer = 5.0e-01 : f64}`
     ```
@@ -61,14 +61,14 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     - `recompute` of `ds.training` says otherwise where it is there, whatever memory there is. Layers, by default all, are
       recomputed in parts, each from what enters it: as many parts as `checkpoints`, or parts of `interval` layers. Or
       the results of `ops` are, by name. A layer or an op that forward does not have is refused.
-    - Each gathered parameter's state says in `ds.stay` whether it stays for a use, for a segment, or for all
+    - Each gathered parameter's state says in `stay` whether it stays for a use, for a segment, or for all
       micro-steps: what saves most seconds of the link within `memory` and the limits in elements, which are DeepSpeed's.
-    - Where the module has `ds.offers_loss`, how losses are made is part of the choice: whole, or in the pieces that they offer
-      (`ds.loss_rows`). `loss` of `ds.residency` says which it is and what each costs; ops stay as they are, for pieces are
+    - Where `search` of `ds.decisions` offers losses, how losses are made is part of the choice: whole, or in the pieces that they offer
+      (`piece_rows`). `residency.loss` of `ds.decisions` says which it is and what each costs; ops stay as they are, for pieces are
       made in phase model. Without it losses are whole.
     - Collectives are never recomputed; what was gathered for forward is read from backward's gather, which is issued
       earlier for that. Evaluation stays as it is.
-    - `ds.residency` of the module says what was recomputed and what that buys. With `remarks`, each value is reported.
+    - `residency` of `ds.decisions` says what was recomputed and what that buys. With `remarks`, each value is reported.
 
     Of an activation that is spelled out only its input crosses where memory is short:
     ```

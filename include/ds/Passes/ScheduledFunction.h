@@ -82,21 +82,8 @@ int64_t reservedBytes(AllocOp alloc);
 /// copies of what they change.
 inline constexpr StringLiteral kEarlyAttr = "ds.early";
 
-/// Attribute that gives states and inputs their place, in bytes from the start of their space's arena.
+/// Attribute that gives inputs their place, in bytes from the start of the device's arena.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";
-/// Function attribute for the report: which values stay gathered between their uses, and what that costs.
-inline constexpr StringLiteral kGathersAttr = "ds.gathers";
-/// Module attribute for the report: what was left to the compiler and how it was chosen, a sentence each.
-inline constexpr StringLiteral kChoicesAttr = "ds.choices";
-/// Adds a sentence to it.
-void addChoice(ModuleOp module, StringRef sentence);
-/// State attribute: memory for what a step gathers once from the state that it names. No value outlives the
-/// step, so it is a state of the schedule alone: nothing that is saved, and no part of the model's states.
-inline constexpr StringLiteral kGatheredFromAttr = "ds.gathered_from";
-/// Module attribute for the report: {chunks, rows} of the loss that ds-split-loss split most; of a plan also
-/// {saved_bytes, more_seconds} beside the plan with whole losses, whether they are `expected` alone, as one
-/// of the two was planned, and whether the split was `refused`.
-inline constexpr StringLiteral kLossChunksAttr = "ds.loss_chunks";
 
 } // namespace mlir::ds
 

@@ -49,7 +49,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     - `@loss` and `@eval_loss` are means over ranks. The counter of generators goes on by N in each micro-step, and rank r
       reads it r further. Float buffers that depend on the data become the mean over ranks.
     - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
-    - `ds.training` says the sizes that were chosen, and `ds.choices` why.
+    - `ds.training` says the sizes that were chosen, and `choices` of `ds.decisions` why.
     - With `remarks`, each segment's traffic is reported.
 
     With `{world = 2, zero_optimization = {stage = 1}}`

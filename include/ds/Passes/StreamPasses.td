@@ -197,18 +197,18 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
   let summary = "Gathers parameters ahead of need, and keeps those that are to stay";
   let description = [{
     Decides with Analysis/GatherSchedule where each gather is issued. How long a parameter stays gathered its state says
-    (`ds.stay`, chosen by ds-rematerialize-cheap); what does not fit beside what is live is gathered again, least time
-    saved for a byte first. What stays over micro-steps lies in a state of its own, `ds.gathered_from` its shard: the
+    (`stay`, chosen by ds-rematerialize-cheap); what does not fit beside what is live is gathered again, least time
+    saved for a byte first. What stays over micro-steps lies in a state of its own, `gathered_from` its shard: the
     first micro-step gathers it, the others read it, and evaluation gathers into the same place.
 
     Requires: phase scheduled, reductions placed (their buffers count as live, and so do workspaces to come).
     Ensures: (E1) a gather is issued no later than its value is needed or its shard changed, and no earlier than hiding
     it asks for; (E2)
     what is kept is gathered once, and nothing is kept that is not to stay; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
-    those of DeepSpeed; (E4) the function says in `ds.gathers` what is kept, and what forbids to keep the rest; (E5)
+    those of DeepSpeed; (E4) `gathers` of `ds.decisions` say what is kept, and what forbids to keep the rest; (E5)
     nothing stays over micro-steps whose shard one of them changes before the last one gathers it.
 
-    With `ds.stay = #ds.stay<segment>` of the state that `%w` is
+    With `stay = #ds.stay<segment>` of the state that `%w` is
     ```
     ds.launch @a ins(%x) outs(%y) on compute                  ds.communicate all_gather ins(%w) outs(%f) ... on gather
     ds.communicate all_gather ins(%w) outs(%f) ... on gather  ds.launch @a ins(%x) outs(%y) on compute
@@ -286,7 +286,7 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
     Ensures: (E1) functions take buffers and return nothing, and hold `ds.alloc`, `ds.view`, `ds.launch`, `ds.call`,
     `ds.communicate` and events only; (E2) every argument is one state of the state's shape, or one input; (E3) calls
     have as many buffers as their function takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
-    and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `ds.gathered_from` is
+    and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `gathered_from` is
     written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
     evaluation before it is read; no micro-step changes the shard before the last of them has read the state, but for
     the update, which may do so before the rest of its own micro-step has: that reads parameters as they were.

@@ -3,15 +3,13 @@
 #define DS_PASSES_TRAININGFROMCONFIG_H
 
 #include "ds/Config/Config.h"
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/Training.h"
 
 namespace mlir::ds {
 
-/// The module attribute `ds.training` that asks for what `config` asks for. `noDecay` are regular
-/// expressions: parameters whose name matches one have no weight decay. Requires a configuration that
-/// config::checkForProgram accepts.
-DictionaryAttr trainingFromConfig(MLIRContext *context, const ::ds::config::Config &config,
-                                  ArrayRef<std::string> noDecay);
+/// How to train as `config` asks. `noDecay` are regular expressions: parameters whose name matches one have
+/// no weight decay. Requires a configuration that config::checkForProgram accepts.
+TrainingOptions trainingFromConfig(const ::ds::config::Config &config, ArrayRef<std::string> noDecay);
 
 } // namespace mlir::ds
 

@@ -28,13 +28,13 @@ LogicalResult planStepLeast(ModuleOp step, const PipelineOptions &options, RunPi
 /// Any phase to planned, a planned module being left as it is. From model on, where `loss_chunks` leaves it
 /// open, in how many pieces losses are made is chosen with all else that memory holds, on the step that has
 /// them whole; that step is planned, or the one in so many pieces. More than one plan is made where the first
-/// is not as it was expected. `ds.loss_chunks` of the module then says what pieces save and cost.
+/// is not as it was expected. `loss_split` of `ds.decisions` then says what pieces save and cost.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// How a model takes least memory. Other batches of it take least in the same form.
 struct LeastForm {
-  int64_t lossRows = 0;   ///< of a piece of its loss, where that is open; 0: whole
-  int64_t leastHeld = -1; ///< as kLeastHeldAttr has it
+  int64_t lossRows = 0;    ///< of a piece of its loss, where that is open; 0: whole
+  int64_t leastStride = 0; ///< as PlanSearch has it
 };
 
 /// What is expected of a plan of `module`, in phase model, that holds as little as can be; finds the form for

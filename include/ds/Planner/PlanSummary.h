@@ -21,9 +21,6 @@ bool hostsHold(const ::ds::report::PlanReport &report, const ::ds::config::Clust
 /// time.
 ::ds::report::PlanTimeline timelineOfPlan(ModuleOp module, const ::ds::cost::Rates &rates);
 
-/// Adds to `report` the mesh of `module`, what a rank sends in one step, and what stays gathered.
-void addCommunication(ModuleOp module, ::ds::report::PlanReport &report);
-
 } // namespace mlir::ds
 
 #endif // DS_PLANNER_PLANSUMMARY_H

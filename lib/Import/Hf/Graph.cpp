@@ -2,8 +2,6 @@
 
 #include "Graph.h"
 
-#include "ds/Dialect/WeightNames.h"
-
 using namespace mlir;
 using namespace mlir::ds;
 using namespace ::ds::hf;
@@ -136,11 +134,11 @@ static ArrayAttr stringArray(OpBuilder &builder, const std::vector<std::string> 
     if (!state.aliases.empty())
       state.op.setAliasesAttr(stringArray(builder, state.aliases));
     if (!state.readNames.empty())
-      state.op->setAttr(kReadNamesAttr, stringArray(builder, state.readNames));
+      state.op.setReadNamesAttr(stringArray(builder, state.readNames));
   }
   // Checkpoints are published in 16 bits; what a step computes in is ds_config.json's decision.
-  (*module)->setAttr(kConvertsWeightsAttr, builder.getUnitAttr());
-  if (!ignored.empty())
-    (*module)->setAttr(kUnusedWeightsAttr, stringArray(builder, ignored));
+  OpBuilder atStart = OpBuilder::atBlockBegin(module->getBody());
+  atStart.create<FilesOp>(here(), ignored.empty() ? ArrayAttr() : stringArray(builder, ignored),
+                          /*converts=*/true, /*config=*/StringAttr());
   return std::move(module);
 }

@@ -5,7 +5,6 @@
 
 #include "Inputs.h"
 
-#include "ds/Dialect/WeightNames.h"
 #include "ds/Support/ModelConfig.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -211,8 +210,7 @@ static Result<mlir::OwningOpRef<mlir::ModuleOp>> build(const Architecture &model
 /// The module keeps what it was made of, unless others could not read it.
 static void keepText(const std::string &text, const std::string &path, HfModel &model) {
   if (isModelConfig(text))
-    (*model.module)
-        ->setAttr(mlir::ds::kModelConfigAttr, mlir::StringAttr::get(model.module->getContext(), text));
+    mlir::ds::FilesOp::lookup(*model.module).setConfig(text);
   else
     model.notices.push_back(path + ": has comments or other liberties that Hugging Face does not read: "
                                    "checkpoints of the program do not keep it");

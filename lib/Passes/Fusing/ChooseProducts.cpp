@@ -7,7 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeCall.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ProductChoices.h"

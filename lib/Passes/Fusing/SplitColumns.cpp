@@ -7,7 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"

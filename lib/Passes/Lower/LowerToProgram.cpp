@@ -7,7 +7,6 @@
 #include "ProgramBuilder.h"
 #include "Support/RuntimeBuffer.h"
 #include "ds/Codegen/CompileKernels.h"
-#include "ds/Dialect/WeightNames.h"
 #include "ds/Passes/Phases.h"
 
 using namespace mlir;
@@ -78,13 +77,11 @@ FailureOr<uint64_t> ProgramBuilder::offsetOf(Value value) {
   }
   auto argument = cast<BlockArgument>(value);
   auto func = cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  Attribute offset;
+  auto offset = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kOffsetAttr);
   if (FlatSymbolRefAttr state = getStateOf(func, argument))
-    offset = symbols.lookup(state.getValue())->getAttr(kOffsetAttr);
-  else
-    offset = func.getArgAttr(argument.getArgNumber(), kOffsetAttr);
-  if (auto integer = dyn_cast_or_null<IntegerAttr>(offset))
-    return static_cast<uint64_t>(integer.getInt());
+    offset = symbols.lookup<StateOp>(state.getValue()).getOffsetAttr();
+  if (offset)
+    return static_cast<uint64_t>(offset.getInt());
   return func.emitOpError("expects argument ") << argument.getArgNumber() << " to have an offset", failure();
 }
 
@@ -137,7 +134,7 @@ rt::State ProgramBuilder::describeState(StateOp op) {
   rt::State state;
   state.name = op.getSymName().str();
   state.aliases = toStrings(op.getAliases().value_or(ArrayAttr()));
-  state.readNames = toStrings(op->getAttrOfType<ArrayAttr>(kReadNamesAttr));
+  state.readNames = toStrings(op.getReadNames().value_or(ArrayAttr()));
   state.role = static_cast<rt::Role>(op.getRole());
   if (op.getOwner())
     state.owner = op.getOwner()->str();
@@ -195,12 +192,12 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
 
 LogicalResult ProgramBuilder::addStates() {
   for (StateOp op : getPlacedStates(module)) {
-    auto offset = op->getAttrOfType<IntegerAttr>(kOffsetAttr);
+    IntegerAttr offset = op.getOffsetAttr();
     if (!offset)
       return op.emitOpError("expects an offset");
     BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
     addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
-    if (op->hasAttr(kGatheredFromAttr))
+    if (op.getGatheredFrom())
       continue; // memory that nothing outside the commands looks at
     if (op.getBucket())
       addBucket(op, offset.getInt());
@@ -300,10 +297,11 @@ FailureOr<rt::Program> ProgramBuilder::build() {
                                        : arenas.nvme) = arena.getBytes();
   // What the log puts beside what the run has used.
   program.predicted.peakBytes = arenas.device;
-  program.unusedWeights = toStrings(module->getAttrOfType<ArrayAttr>(kUnusedWeightsAttr));
-  program.convertsWeights = module->hasAttr(kConvertsWeightsAttr);
-  if (auto text = module->getAttrOfType<StringAttr>(kModelConfigAttr))
-    program.modelConfig = text.str();
+  if (FilesOp files = FilesOp::lookup(module)) {
+    program.unusedWeights = toStrings(files.getUnused().value_or(ArrayAttr()));
+    program.convertsWeights = files.getConverts();
+    program.modelConfig = files.getConfig().value_or("").str();
+  }
   if (failed(addStates()))
     return failure();
   addKernels();

@@ -6,7 +6,7 @@
 #ifndef DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H
 #define DS_LIB_PASSES_LOWER_PROGRAMBUILDER_H
 
-#include "ds/Dialect/WeightNames.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Program/Program.h"
@@ -29,7 +29,7 @@ public:
     program.accumulation = options.accumulation;
     program.predicted.stepSeconds = options.stepSeconds;
     program.streams = {::ds::rt::StreamKind::Compute};
-    program.nodeLocalSaves = module->hasAttr(kNodeLocalSavesAttr);
+    program.nodeLocalSaves = getMachine(module).hasNodeLocalSaves;
     addMesh();
   }
 

@@ -180,17 +180,15 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
     }
     if (failed(checkLoss(forward)))
       return signalPassFailure();
-    FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
-    if (failed(training))
-      return signalPassFailure();
+    const TrainingOptions training = getTraining(getOperation());
     Sweep sweep(forward, symbols);
-    const LossScaleOptions &scaler = training->lossScale;
+    const LossScaleOptions &scaler = training.lossScale;
     double scale = scaler.scales && !scaler.dynamic ? scaler.initial : 1.0;
     FailureOr<Value> dynamicScale = readLossScale(forward, scaler);
     if (failed(dynamicScale))
       return signalPassFailure();
-    int64_t ranks = training->averagesRanks ? training->world : 1;
-    sweep.run(scale / (training->accumulation * ranks), *dynamicScale);
+    int64_t ranks = training.rankReduction == RankReduction::Mean ? training.world : 1;
+    sweep.run(scale / (training.accumulation * ranks), *dynamicScale);
     appendGradients(forward, sweep);
   }
 

@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/TrainingAttr.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_LOWERPRECISION
@@ -221,16 +221,14 @@ struct LowerPrecision : mlir::ds::impl::LowerPrecisionBase<LowerPrecision> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();
-    FailureOr<TrainingOptions> training = readTrainingAttr(getOperation());
-    if (failed(training))
-      return signalPassFailure();
+    const TrainingOptions training = getTraining(getOperation());
     SymbolTable symbols(getOperation());
     auto forward = symbols.lookup<func::FuncOp>("forward");
     if (!forward) {
       emitError(getOperation().getLoc(), "expects a function @forward to lower, but the module has none");
       return signalPassFailure();
     }
-    const PrecisionOptions &options = training->precision;
+    const PrecisionOptions &options = training.precision;
     if (options.compute == FloatKind::F32 && !options.convertsBuffers)
       return;
     if (failed(Lowering(forward, options, symbols).run()))

@@ -17,12 +17,12 @@
 //===---------------------------------------------------------------------------===//
 #include "SplitLoss.h"
 #include "NormalizeLoss.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/Residency.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -189,16 +189,15 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    FailureOr<TrainingOptions> training = readTrainingAttr(module);
-    if (failed(training))
-      return signalPassFailure();
+    const TrainingOptions training = getTraining(module);
     // First: chunks take over what the whole loss is divided by.
-    if (training->meansOverTargets && failed(normalizeLoss(module)))
+    if (training.lossMean == LossMean::Tokens && failed(normalizeLoss(module)))
       return signalPassFailure();
+    search = getDecisions(module).search.value_or(PlanSearch());
     SmallVector<CrossEntropyOp> losses;
     module.walk([&](CrossEntropyOp loss) { losses.push_back(loss); });
     for (CrossEntropyOp loss : losses)
-      visit(loss, training->lossChunks);
+      visit(loss, training.lossChunks);
   }
 
   /// `chunks`: how many are asked for; 0: as many as the module says, or else the shapes suggest.
@@ -212,7 +211,7 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
       return;
     }
     LogitsShape shape = shapeOf(*match);
-    if (getOperation()->hasAttr(kOffersLossAttr))
+    if (search.offersLoss)
       return offer(loss, shape, chunks);
     int64_t rows = chooseRows(shape, chunks);
     if (rows >= shape.rows) {
@@ -230,10 +229,9 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
   int64_t chooseRows(const LogitsShape &shape, int64_t chunks) {
     if (chunks > 0)
       return llvm::divideCeil(shape.rows, chunks);
-    auto chosen = getOperation()->getAttrOfType<IntegerAttr>(kLossRowsAttr);
-    if (!chosen)
+    if (!search.lossRows)
       return chooseLossRows(shape);
-    return llvm::is_contained(offerLossRows(shape), chosen.getInt()) ? chosen.getInt() : shape.rows;
+    return llvm::is_contained(offerLossRows(shape), *search.lossRows) ? *search.lossRows : shape.rows;
   }
 
   /// Says at `loss`, which stays whole, in which chunks it could be made.
@@ -245,19 +243,17 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
       rows = offerLossRows(shape);
     llvm::erase_if(rows, [&](int64_t of) { return of >= shape.rows; });
     if (!rows.empty())
-      loss->setAttr(kLossRowsAttr, DenseI64ArrayAttr::get(&getContext(), rows));
+      loss.setPieceRows(rows);
   }
 
   /// The report tells of the loss with most chunks.
   void noteChunks(int64_t chunks, int64_t rows) {
-    ModuleOp module = getOperation();
-    Builder builder(&getContext());
-    auto known = module->getAttrOfType<DictionaryAttr>(kLossChunksAttr);
-    if (known && known.getAs<IntegerAttr>("chunks").getInt() >= chunks)
-      return;
-    module->setAttr(kLossChunksAttr, builder.getDictionaryAttr(
-                                         {builder.getNamedAttr("chunks", builder.getI64IntegerAttr(chunks)),
-                                          builder.getNamedAttr("rows", builder.getI64IntegerAttr(rows))}));
+    changeDecisions(getOperation(), [&](Decisions &decisions) {
+      if (!decisions.lossSplit || decisions.lossSplit->chunks < chunks)
+        decisions.lossSplit = LossSplit{chunks, rows, std::nullopt};
+    });
   }
+
+  PlanSearch search; ///< what the planner asks for
 };
 } // namespace

@@ -5,7 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"

@@ -101,7 +101,7 @@ static void annotate(ModuleOp module, ModuleProblem &problem, const Plans &plans
     return builder.getI64IntegerAttr(plans[static_cast<size_t>(entry.space)].offsets[entry.index]);
   };
   for (auto &[state, entry] : problem.states)
-    state->setAttr(kOffsetAttr, offsetOf(entry));
+    state.setOffsetAttr(offsetOf(entry));
   for (auto &[alloc, entry] : problem.allocs)
     alloc.setOffsetAttr(offsetOf(entry));
   for (func::FuncOp func : getSegments(module))

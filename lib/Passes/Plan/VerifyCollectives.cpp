@@ -85,12 +85,11 @@ std::optional<int64_t> StreamVerifier::offsetOf(Value base) {
   auto argument = dyn_cast<BlockArgument>(base);
   if (!argument)
     return std::nullopt;
-  Attribute offset = func.getArgAttr(argument.getArgNumber(), kOffsetAttr);
+  auto offset = func.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(), kOffsetAttr);
   if (auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr))
-    if (Operation *state = symbols.lookup(name.getValue()))
-      offset = state->getAttr(kOffsetAttr);
-  auto integer = dyn_cast_or_null<IntegerAttr>(offset);
-  return integer ? std::optional<int64_t>(integer.getInt()) : std::nullopt;
+    if (auto state = symbols.lookup<StateOp>(name.getValue()))
+      offset = state.getOffsetAttr();
+  return offset ? std::optional<int64_t>(offset.getInt()) : std::nullopt;
 }
 
 Touch StreamVerifier::touchOf(Value buffer, bool writes) {

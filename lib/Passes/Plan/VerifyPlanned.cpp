@@ -198,8 +198,7 @@ LogicalResult PlanVerifier::add(SmallVectorImpl<Place> &places, Place place, Int
 LogicalResult PlanVerifier::addStates() {
   for (StateOp state : getPlacedStates(module))
     if (failed(add(permanent, {("state @" + state.getSymName()).str(), state.getLoc(), state.getHome(), 0, 0},
-                   state->getAttrOfType<IntegerAttr>(kOffsetAttr),
-                   BufferType::getContiguous(state.getLocalType(), state.getHome()))))
+                   state.getOffsetAttr(), BufferType::getContiguous(state.getLocalType(), state.getHome()))))
       return failure();
   return success();
 }

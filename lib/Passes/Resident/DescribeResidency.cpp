@@ -1,10 +1,9 @@
 //===- DescribeResidency.cpp - What was chosen, for reports -------------------------===//
 #include "DescribeResidency.h"
 
+#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/Residency.h"
-#include "ds/Support/Format.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -61,35 +60,31 @@ void mlir::ds::remarkRepeats(const ResidencyModel &model, const analysis::Reside
 }
 
 /// What is made again, by kind of op.
-static ArrayAttr describeRepeats(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
-                                 Builder &builder) {
+static std::vector<RepeatedKind> describeRepeats(const ResidencyModel &model,
+                                                 const analysis::ResidencyPlan &plan) {
   struct Group {
     DenseMap<uint32_t, std::pair<int64_t, int64_t>> ofSegment{}; ///< bytes, values
     double seconds = 0;
   };
-  llvm::MapVector<StringAttr, Group> groups;
+  llvm::MapVector<StringRef, Group> groups;
   for (size_t index = 0; index < plan.ways.size(); ++index) {
     if (!isRepeated(model, plan, index))
       continue;
-    Group &group = groups[builder.getStringAttr(nameOf(model.valueOf(index).getDefiningOp()))];
+    Group &group = groups[nameOf(model.valueOf(index).getDefiningOp())];
     auto [bytes, seconds] = priceOf(model, index);
     auto &[savedBytes, values] = group.ofSegment[*model.choices[index].segment];
     group.seconds += seconds;
     if (model.problem.values[index].isRead)
       savedBytes += bytes, ++values;
   }
-  SmallVector<Attribute> again;
+  std::vector<RepeatedKind> again;
   for (const auto &[what, group] : groups) {
     std::pair<int64_t, int64_t> most;
     for (const auto &[segment, saved] : group.ofSegment)
       most = std::max(most, saved);
-    again.push_back(builder.getDictionaryAttr(
-        {builder.getNamedAttr("what", what),
-         builder.getNamedAttr("values", builder.getI64IntegerAttr(most.second)),
-         builder.getNamedAttr("saved_bytes", builder.getI64IntegerAttr(most.first)),
-         builder.getNamedAttr("more_seconds", builder.getF64FloatAttr(group.seconds))}));
+    again.push_back({what.str(), most.second, most.first, group.seconds});
   }
-  return builder.getArrayAttr(again);
+  return again;
 }
 
 //===----------------------------------------------------------------------===//
@@ -134,31 +129,31 @@ static int64_t rowsOf(const ResidencyModel &model, size_t index, int32_t way) {
   return model.choices[index].lossRows[way <= kRefused ? homes + size_t(kRefused - way) : size_t(way)];
 }
 
-/// "kept", "on the host", "recomputed"; of parameters "gathered each time" and how long they are kept; of
-/// attention's gradient what it is given beside its operands; of losses "whole", or their pieces.
-static std::string spellWay(const ResidencyModel &model, size_t index, int32_t way) {
+/// What `way` of value `index` is.
+static ValueWay describeWay(const ResidencyModel &model, size_t index, int32_t way) {
   const ResidencyChoice &choice = model.choices[index];
   if (choice.isOfLosses()) {
     const int64_t rows = rowsOf(model, index, way);
-    return rows == 0 ? "whole" : "in pieces of " + ::ds::formatExact(rows) + " rows";
+    return {rows == 0 ? HadBy::Whole : HadBy::Pieces, rows};
   }
   if (way == analysis::kMadeAgain || way <= kRefused)
-    return way <= kRefused ? "kept" : "recomputed";
+    return {way <= kRefused ? HadBy::Kept : HadBy::Recomputed};
   const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
   if (choice.attention)
-    return home.holds.empty() ? "in f32" : "in pieces of " + ::ds::formatBytes(deviceBytesOf(home));
+    return home.holds.empty() ? ValueWay{HadBy::SinglePrecision}
+                              : ValueWay{HadBy::Workspace, deviceBytesOf(home)};
   if (choice.state)
     switch (choice.stays[way]) {
     case Stay::Use:
-      return "gathered each time";
+      return {HadBy::GatherForUse};
     case Stay::Segment:
-      return "kept gathered for a micro-step";
+      return {HadBy::GatherForSegment};
     case Stay::Step:
-      return "kept gathered for a step";
+      return {HadBy::GatherForStep};
     }
-  return llvm::any_of(home.holds, [](const auto &hold) { return hold.space == ResidencyModel::kHost; })
-             ? "on the host"
-             : "kept";
+  const bool isOnHost =
+      llvm::any_of(home.holds, [](const auto &hold) { return hold.space == ResidencyModel::kHost; });
+  return {isOnHost ? HadBy::Host : HadBy::Kept};
 }
 
 /// By how much a step's busiest resource takes longer if value `index` is had by `other`.
@@ -179,96 +174,83 @@ static int64_t bytesOf(const ResidencyModel &model, size_t index) {
   return bytes;
 }
 
-static DictionaryAttr describeValue(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
-                                    size_t index, Builder &builder) {
+static ResidentValue describeValue(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
+                                   size_t index) {
   const int32_t chosen = plan.ways[index];
-  auto string = [&](StringRef text) { return builder.getStringAttr(text); };
-  SmallVector<NamedAttribute> entries;
-  auto add = [&](StringRef key, Attribute attr) { entries.push_back(builder.getNamedAttr(key, attr)); };
   const ResidencyChoice &choice = model.choices[index];
   Operation *maker = choice.attention      ? choice.attention
                      : choice.isOfLosses() ? model.getLoss()
                      : choice.state        ? nullptr
                                            : model.valueOf(index).getDefiningOp();
-  add("what", string(choice.isOfLosses() ? "logits" : maker ? nameOf(maker) : choice.state.getValue()));
-  add("layer", string(maker ? layerOf(maker) : std::string()));
-  add("bytes", builder.getI64IntegerAttr(bytesOf(model, index)));
-  add("way", string(spellWay(model, index, chosen)));
+  ResidentValue value;
+  value.what = (choice.isOfLosses() ? "logits" : maker ? nameOf(maker) : choice.state.getValue()).str();
+  value.layer = maker ? layerOf(maker) : std::string();
+  value.bytes = bytesOf(model, index);
+  value.way = describeWay(model, index, chosen);
   std::optional<std::pair<double, int32_t>> next;
   for (int32_t way : waysOf(model, index))
     if (way != chosen)
       if (double more = moreSecondsOf(model, plan, index, way); !next || more < next->first)
         next = {more, way};
-  if (next) {
-    add("next", string(spellWay(model, index, next->second)));
-    add("next_more_seconds", builder.getF64FloatAttr(next->first));
-    auto peakOf = [&](int32_t way) { return model.peakWith(plan, index, wayOf(model, index, way)); };
-    add("next_more_bytes", builder.getI64IntegerAttr(peakOf(next->second) - peakOf(chosen)));
-    add("next_refused", builder.getBoolAttr(next->second <= kRefused && choice.memory.has_value()));
-  }
-  return builder.getDictionaryAttr(entries);
+  if (!next)
+    return value;
+  auto peakOf = [&](int32_t way) { return model.peakWith(plan, index, wayOf(model, index, way)); };
+  value.next =
+      NextWay{describeWay(model, index, next->second), next->first, peakOf(next->second) - peakOf(chosen),
+              next->second <= kRefused && choice.memory.has_value()};
+  return value;
 }
 
 /// The largest values that are read and have a choice.
-static ArrayAttr describeLargest(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
-                                 Builder &builder) {
+static std::vector<ResidentValue> describeLargest(const ResidencyModel &model,
+                                                  const analysis::ResidencyPlan &plan) {
   SmallVector<size_t> order;
   for (size_t index = 0; index < plan.ways.size(); ++index)
     if (model.problem.values[index].isRead && plan.ways[index] != analysis::kNotHad)
       order.push_back(index);
   llvm::stable_sort(order, [&](size_t a, size_t b) { return bytesOf(model, a) > bytesOf(model, b); });
   order.resize(std::min(order.size(), kMostValues));
-  SmallVector<Attribute> largest;
+  std::vector<ResidentValue> largest;
   for (size_t index : order)
-    largest.push_back(describeValue(model, plan, index, builder));
-  return builder.getArrayAttr(largest);
+    largest.push_back(describeValue(model, plan, index));
+  return largest;
 }
 
 /// What was chosen of losses, and what each way to make them in pieces saves and costs beside whole ones;
-/// null where none offers pieces.
-static DictionaryAttr describeLosses(const ResidencyModel &model, const analysis::ResidencyPlan &plan,
-                                     Builder &builder) {
+/// none where none offers pieces.
+static std::optional<LossResidency> describeLosses(const ResidencyModel &model,
+                                                   const analysis::ResidencyPlan &plan) {
   const std::optional<size_t> index = model.findLosses();
   if (!index)
-    return {};
-  auto integer = [&](StringRef key, int64_t value) {
-    return builder.getNamedAttr(key, builder.getI64IntegerAttr(value));
-  };
+    return std::nullopt;
   const int64_t whole = model.peakWith(plan, *index, wayOf(model, *index, 0));
   const double wholeSeconds = moreSecondsOf(model, plan, *index, 0);
-  SmallVector<Attribute> pieces;
+  LossResidency loss;
+  loss.rows = rowsOf(model, *index, plan.ways[*index]);
   const SmallVector<int32_t> ways = waysOf(model, *index); // whole losses first
   for (int32_t way : ArrayRef(ways).drop_front()) {
     const int64_t rows = rowsOf(model, *index, way);
     const double more = moreSecondsOf(model, plan, *index, way) - wholeSeconds;
-    pieces.push_back(builder.getDictionaryAttr(
-        {integer("rows", rows), integer("chunks", model.countPieces(rows)),
-         integer("saved_bytes", whole - model.peakWith(plan, *index, wayOf(model, *index, way))),
-         builder.getNamedAttr("more_seconds", builder.getF64FloatAttr(more))}));
+    loss.pieces.push_back({rows, model.countPieces(rows),
+                           whole - model.peakWith(plan, *index, wayOf(model, *index, way)), more});
   }
-  return builder.getDictionaryAttr({integer("rows", rowsOf(model, *index, plan.ways[*index])),
-                                    builder.getNamedAttr("pieces", builder.getArrayAttr(pieces))});
+  return loss;
 }
 
-DictionaryAttr mlir::ds::describeResidency(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
-  Builder builder(model.getContext());
-  int64_t hostValues = 0, hostBytes = 0;
+Residency mlir::ds::describeResidency(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
+  Residency residency;
+  residency.again = describeRepeats(model, plan);
+  residency.largest = describeLargest(model, plan);
+  residency.attentionInF32 = model.countSlowAttention(plan);
   for (size_t index = 0; index < plan.ways.size(); ++index)
     if (model.isOnHost(index, plan)) {
-      ++hostValues;
-      hostBytes += bytesOf(model, index);
+      ++residency.hostValues;
+      residency.hostBytes += bytesOf(model, index);
     }
-  NamedAttrList entries(
-      {builder.getNamedAttr("again", describeRepeats(model, plan, builder)),
-       builder.getNamedAttr("largest", describeLargest(model, plan, builder)),
-       builder.getNamedAttr("attention_in_f32", builder.getI64IntegerAttr(model.countSlowAttention(plan))),
-       builder.getNamedAttr("host_values", builder.getI64IntegerAttr(hostValues)),
-       builder.getNamedAttr("host_bytes", builder.getI64IntegerAttr(hostBytes)),
-       builder.getNamedAttr("fits", builder.getBoolAttr(plan.fits)),
-       builder.getNamedAttr("expected_bytes", builder.getI64IntegerAttr(plan.peakBytes[0])),
-       builder.getNamedAttr("expected_seconds", builder.getF64FloatAttr(plan.seconds)),
-       builder.getNamedAttr("bound_seconds", builder.getF64FloatAttr(plan.bound))});
-  if (DictionaryAttr losses = describeLosses(model, plan, builder))
-    entries.set("loss", losses);
-  return entries.getDictionary(model.getContext());
+  residency.fits = plan.fits;
+  residency.expectedBytes = plan.peakBytes[0];
+  residency.expectedSeconds = plan.seconds;
+  residency.boundSeconds = plan.bound;
+  residency.loss = describeLosses(model, plan);
+  return residency;
 }

@@ -3,11 +3,12 @@
 #define DS_LIB_PASSES_RESIDENT_DESCRIBERESIDENCY_H
 
 #include "ResidencyModel.h"
+#include "ds/Dialect/Decisions.h"
 
 namespace mlir::ds {
 
-/// The value of kResidencyAttr for `plan`.
-DictionaryAttr describeResidency(const ResidencyModel &model, const ::ds::analysis::ResidencyPlan &plan);
+/// What `plan` has chosen.
+Residency describeResidency(const ResidencyModel &model, const ::ds::analysis::ResidencyPlan &plan);
 
 /// Remarks at the makers of values that are made again what that buys.
 void remarkRepeats(const ResidencyModel &model, const ::ds::analysis::ResidencyPlan &plan);

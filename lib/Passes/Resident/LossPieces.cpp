@@ -1,8 +1,8 @@
 //===- LossPieces.cpp - What it would take to make a loss in pieces ---------------===//
 #include "LossPieces.h"
 
+#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Emitter.h"
-#include "ds/Passes/Residency.h"
 
 #include <cmath>
 
@@ -114,12 +114,12 @@ bool LossFollower::visit(Operation &op) {
 }
 
 std::optional<LossPieces> LossFollower::follow() {
-  auto offered = pieces.loss->getAttrOfType<DenseI64ArrayAttr>(kLossRowsAttr);
+  std::optional<ArrayRef<int64_t>> offered = pieces.loss.getPieceRows();
   MatmulOp product = findProduct();
   if (!offered || !product)
     return std::nullopt;
   pieces.allRows = tensorType(pieces.loss.getLogits()).getDimSize(0);
-  for (int64_t rows : offered.asArrayRef())
+  for (int64_t rows : *offered)
     if (rows > 0 && rows < pieces.allRows)
       pieces.offered.push_back(rows);
   wide.insert(product.getResult());

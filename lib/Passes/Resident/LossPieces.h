@@ -1,6 +1,6 @@
 //===- LossPieces.h - What it would take to make a loss in pieces -----------------===//
 //
-// A loss that ds-split-loss left whole may say in what pieces it could be made (ds.loss_rows). What each such
+// A loss that ds-split-loss left whole may say in what pieces it could be made (`piece_rows`). What each such
 // way would hold and cost is foretold here from the whole one: of what has a row for each token and a column
 // for each word, a piece has its share, and what is computed from it exists from the first piece on.
 //

@@ -5,10 +5,11 @@
 // share holds, so that the last ones can be as small as they come.
 //
 //===---------------------------------------------------------------------------------===//
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/TrainingAttr.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -31,8 +32,6 @@ struct Group {
 static void setHome(StateOp state, Space home) {
   state.setHomeAttr(SpaceAttr::get(state.getContext(), home));
 }
-
-static StringRef placeOf(bool isOnNvme) { return isOnNvme ? "on NVMe" : "on the host"; }
 
 static SmallVector<Group> findGroups(ModuleOp module) {
   llvm::MapVector<Attribute, Group> groups;
@@ -64,9 +63,10 @@ static void offloadOptimizer(ModuleOp module, const OffloadOptions &options) {
                 options.optimizerOnNvme && state.getRole() != Role::Gradient ? Space::Nvme : Space::Host);
     }
   if (total > 0)
-    addChoice(module, ("optimizer states of " + Twine(moved) + " of " + Twine(total) +
-                       " elements of a rank are kept " + placeOf(options.optimizerOnNvme))
-                          .str());
+    addChoice(module, {.kind = ChoiceOf::OptimizerPlace,
+                       .elements = moved,
+                       .ofElements = total,
+                       .space = options.optimizerOnNvme ? Space::Nvme : Space::Host});
 }
 
 /// Moves parameters, but for those that `sharding` keeps whole because they are small. Those that storage is
@@ -83,15 +83,13 @@ static void offloadParameters(ModuleOp module, const OffloadOptions &options,
     setHome(state, isOnNvme ? Space::Nvme : Space::Host);
     (isOnNvme ? onNvme : onHost) += elements;
   }
-  auto say = [&](int64_t elements, bool isOnNvme) {
-    addChoice(
-        module,
-        ("parameters of " + Twine(elements) + " elements of a rank are kept " + placeOf(isOnNvme)).str());
+  auto say = [&](int64_t elements, Space space) {
+    addChoice(module, {.kind = ChoiceOf::ParameterPlace, .elements = elements, .space = space});
   };
   if (onHost > 0 || !options.parametersOnNvme)
-    say(onHost, false);
+    say(onHost, Space::Host);
   if (options.parametersOnNvme)
-    say(onNvme, true);
+    say(onNvme, Space::Nvme);
 }
 
 namespace {
@@ -99,13 +97,11 @@ struct OffloadStates : mlir::ds::impl::OffloadStatesBase<OffloadStates> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Sharded)))
       return signalPassFailure();
-    FailureOr<TrainingOptions> options = readTrainingAttr(getOperation());
-    if (failed(options))
-      return signalPassFailure();
-    if (options->offload.optimizer > 0)
-      offloadOptimizer(getOperation(), options->offload);
-    if (options->offload.parameters)
-      offloadParameters(getOperation(), options->offload, options->sharding);
+    const TrainingOptions options = getTraining(getOperation());
+    if (options.offload.optimizer > 0)
+      offloadOptimizer(getOperation(), options.offload);
+    if (options.offload.parameters)
+      offloadParameters(getOperation(), options.offload, options.sharding);
   }
 };
 } // namespace

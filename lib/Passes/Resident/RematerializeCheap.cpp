@@ -12,12 +12,12 @@
 #include "Repeater.h"
 #include "ResidencyModel.h"
 #include "Support/VerifyPhases.h"
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/Residency.h"
-#include "ds/Passes/TrainingAttr.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Threading.h"
@@ -61,21 +61,23 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
     if (failed(rates))
       return signalPassFailure();
-    FailureOr<TrainingOptions> training = readTrainingAttr(module);
-    if (failed(training) || failed(verifyDemands(module, training->recompute)))
+    const TrainingOptions training = getTraining(module);
+    if (failed(verifyDemands(module, training.recompute)))
       return signalPassFailure();
-    std::optional<Choice> choice = chooseToFit(*rates, *training);
+    search = getDecisions(module).search.value_or(PlanSearch());
+    std::optional<Choice> choice = chooseToFit(*rates, training);
     if (!choice)
       return signalPassFailure();
-    if (getLeastHeld())
-      module->setAttr(kLeastHeldAttr, Builder(&getContext()).getI64IntegerAttr(choice->stride));
     const auto &[model, plan, stride] = *choice;
-    module->setAttr(kResidencyAttr, describeResidency(*model, plan));
+    changeDecisions(module, [&, &model = model, &plan = plan, stride = stride](Decisions &decisions) {
+      if (search.holdsLeast)
+        decisions.search->leastStride = stride;
+      decisions.residency = describeResidency(*model, plan);
+    });
     if (remarks)
       remarkRepeats(*model, plan);
     for (auto [state, stay] : model->findStays(plan))
-      SymbolTable::lookupSymbolIn(module, state)
-          ->setAttr(DsDialect::kStayAttr, StayAttr::get(&getContext(), stay));
+      cast<StateOp>(SymbolTable::lookupSymbolIn(module, state)).setStay(stay);
     parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
                     [&](func::FuncOp func) { rematerialize(func, *model, plan); });
     setPhase(module, Phase::Resident);
@@ -87,11 +89,7 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     analysis::ResidencyPlan plan;
     int64_t stride = 0; ///< of groups, 0: none
   };
-  /// kLeastHeldAttr.
-  std::optional<int64_t> getLeastHeld() {
-    auto held = getOperation()->getAttrOfType<IntegerAttr>(kLeastHeldAttr);
-    return held ? std::optional(held.getInt()) : std::nullopt;
-  }
+  PlanSearch search; ///< what the planner asks for
   std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training,
                                bool isNothingAhead);
@@ -107,9 +105,8 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
                                                                     bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
       getOperation(), rates,
-      ResidencyLimits{getLeastHeld() ? int64_t(1) : int64_t(memory), maxReuseElements, maxLiveElements,
-                      prefetchElements, attentionBytes, offload, getOperation()->hasAttr(kOffersLossAttr),
-                      isNothingAhead},
+      ResidencyLimits{search.holdsLeast ? int64_t(1) : int64_t(memory), maxReuseElements, maxLiveElements,
+                      prefetchElements, attentionBytes, offload, search.offersLoss, isNothingAhead},
       repeats);
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
@@ -143,7 +140,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
   auto solveFor = [&](RepeatPlan repeats) { return solve(rates, training.offload, repeats, isNothingAhead); };
   if (!demanded.isOpen())
     return solveFor({RepeatPlan::Kind::Demanded, 1, demanded});
-  const std::optional<int64_t> held = getLeastHeld();
+  const std::optional<int64_t> held = search.holdsLeast ? search.leastStride : std::nullopt;
   if (held > 0)
     return solveFor({RepeatPlan::Kind::Groups, *held});
   std::optional<Choice> best = solveFor({});
@@ -175,7 +172,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
 /// wait for each. So where nothing fits beside that, the choice is made without it.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::chooseToFit(const ::ds::cost::Rates &rates,
                                                                           const TrainingOptions &training) {
-  if (getLeastHeld() || memory == 1)
+  if (search.holdsLeast || memory == 1)
     return choose(rates, training, /*isNothingAhead=*/true);
   std::optional<Choice> choice = choose(rates, training, /*isNothingAhead=*/false);
   if (!choice || choice->plan.fits)

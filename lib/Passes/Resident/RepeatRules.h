@@ -12,7 +12,7 @@
 #define DS_LIB_PASSES_RESIDENT_REPEATRULES_H
 
 #include "ds/Dialect/Ds.h"
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Training.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringSet.h"

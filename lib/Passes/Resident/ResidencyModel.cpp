@@ -2,7 +2,7 @@
 #include "ResidencyModel.h"
 
 #include "ds/Dialect/Emitter.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"

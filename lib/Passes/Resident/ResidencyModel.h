@@ -36,7 +36,7 @@
 #include "LossPieces.h"
 #include "SegmentMemory.h"
 #include "ds/Analysis/Residency/Residency.h"
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Training.h"
 
 #include "llvm/ADT/MapVector.h"
 

@@ -7,9 +7,6 @@
 //===---------------------------------------------------------------------------===//
 #include "ChooseSizes.h"
 
-#include "llvm/Support/Format.h"
-#include "llvm/Support/raw_ostream.h"
-
 using namespace mlir;
 using namespace mlir::ds;
 namespace cost = ::ds::cost;
@@ -43,62 +40,56 @@ struct Line {
 };
 } // namespace
 
-static StringRef spell(cost::Collective kind) {
-  return kind == cost::Collective::AllGather       ? "an all_gather"
-         : kind == cost::Collective::ReduceScatter ? "a reduce_scatter"
-                                                   : "an all_reduce";
-}
-
-/// "60 us at 3.00 GB/s".
-static std::string spellRate(const Line &line) {
-  std::string text;
-  llvm::raw_string_ostream(text) << llvm::format("%.3g us and %.3g GB/s", line.latency * 1e6,
-                                                 line.bytesPerSecond * 1e-9);
-  return text;
+static CollectiveKind kindOf(cost::Collective kind) {
+  return kind == cost::Collective::AllGather       ? CollectiveKind::AllGather
+         : kind == cost::Collective::ReduceScatter ? CollectiveKind::ReduceScatter
+                                                   : CollectiveKind::AllReduce;
 }
 
 /// Chooses the bound of a bucket whose exchange is `line`.
-static std::string chooseBucket(StringRef key, int64_t &size, const Line &line) {
+static OpenChoice chooseBucket(ChoiceOf of, int64_t &size, const Line &line) {
   size = line.elementsAt(kWantedShare);
-  std::string text;
-  llvm::raw_string_ostream(text) << key << ": " << size << " elements, of which " << spell(line.kind)
-                                 << " reaches " << llvm::format("%.0f %%", kWantedShare * 100)
-                                 << " of the link's bandwidth (" << spellRate(line) << ")";
-  return text;
+  return {.kind = of,
+          .elements = size,
+          .collective = kindOf(line.kind),
+          .latencySeconds = line.latency,
+          .bytesPerSecond = line.bytesPerSecond,
+          .share = kWantedShare};
 }
 
-SmallVector<std::string> mlir::ds::chooseSizes(ShardingOptions &options, const SizeBasis &basis,
-                                               const cost::Rates &rates) {
-  SmallVector<std::string> notes;
+SmallVector<OpenChoice> mlir::ds::chooseSizes(ShardingOptions &options, const SizeBasis &basis,
+                                              const cost::Rates &rates) {
+  SmallVector<OpenChoice> choices;
   auto isOpen = [](int64_t size) { return size == ShardingOptions::kChosen; };
   Line gather(cost::Collective::AllGather, basis.parameterBytes, basis, rates);
   Line reduce(options.stage == 0 ? cost::Collective::AllReduce : cost::Collective::ReduceScatter,
               basis.gradientBytes, basis, rates);
   if (isOpen(options.reduceBucketSize))
-    notes.push_back(chooseBucket("reduce_bucket_size", options.reduceBucketSize, reduce));
+    choices.push_back(chooseBucket(ChoiceOf::ReduceBucket, options.reduceBucketSize, reduce));
   if (isOpen(options.gatherBucketSize))
-    notes.push_back(chooseBucket("allgather_bucket_size", options.gatherBucketSize, gather));
+    choices.push_back(chooseBucket(ChoiceOf::GatherBucket, options.gatherBucketSize, gather));
   if (isOpen(options.subGroupSize)) {
     options.subGroupSize = std::numeric_limits<int64_t>::max();
-    notes.push_back("sub_group_size: as the other bounds of a bucket, for nothing is updated piece by piece");
+    choices.push_back({.kind = ChoiceOf::SubGroup}); // nothing is updated piece by piece
   }
   bool boundsAll = isOpen(options.modelThreshold) || isOpen(options.parameterThreshold);
   if (isOpen(options.parameterThreshold)) {
     double latencyElements = gather.perElement > 0 ? gather.latency / gather.perElement : 0;
     options.parameterThreshold = int64_t(std::min(latencyElements, 1e15));
     if (options.stage == 3)
-      notes.push_back("stage3_param_persistence_threshold: " + std::to_string(options.parameterThreshold) +
-                      " elements, whose gather alone spends more time waiting than sending (" +
-                      spellRate(gather) + ")");
+      choices.push_back({.kind = ChoiceOf::ParameterThreshold,
+                         .elements = options.parameterThreshold,
+                         .latencySeconds = gather.latency,
+                         .bytesPerSecond = gather.bytesPerSecond});
   }
   if (boundsAll) {
     int64_t given =
         isOpen(options.modelThreshold) ? std::numeric_limits<int64_t>::max() : options.modelThreshold;
     options.modelThreshold = std::min(given, basis.elements / kWholePart);
     if (options.stage == 3)
-      notes.push_back(
-          "stage3_model_persistence_threshold: " + std::to_string(options.modelThreshold) + " elements" +
-          (options.modelThreshold == given ? std::string() : ", one part in " + std::to_string(kWholePart)));
+      choices.push_back({.kind = ChoiceOf::ModelThreshold,
+                         .elements = options.modelThreshold,
+                         .part = options.modelThreshold == given ? 0 : kWholePart});
   }
-  return notes;
+  return choices;
 }

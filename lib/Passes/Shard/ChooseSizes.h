@@ -3,7 +3,8 @@
 #define DS_LIB_PASSES_SHARD_CHOOSESIZES_H
 
 #include "ds/Cost/Rates.h"
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Training.h"
 
 namespace mlir::ds {
 
@@ -19,10 +20,10 @@ inline constexpr double kWantedShare = 0.9;
 /// Parameters that latency alone would keep whole take at most this part of all.
 inline constexpr int64_t kWholePart = 64;
 
-/// Gives each size of `options` that is ShardingOptions::kChosen a value. Returns a sentence with the figures
-/// for each.
-SmallVector<std::string> chooseSizes(ShardingOptions &options, const SizeBasis &basis,
-                                     const ::ds::cost::Rates &rates);
+/// Gives each size of `options` that is ShardingOptions::kChosen a value. Returns each with its
+/// figures.
+SmallVector<OpenChoice> chooseSizes(ShardingOptions &options, const SizeBasis &basis,
+                                    const ::ds::cost::Rates &rates);
 
 } // namespace mlir::ds
 

@@ -138,8 +138,10 @@ Value BucketGradient::join() {
 
 /// Adds up the ranks' tensors, in the type that the configuration asks for.
 Value BucketGradient::exchange(Value flat, bool isScattered) {
-  Type own = elementOf(flat), wanted = step.getOptions().communicationType;
-  Value sent = emit.convert(flat, wanted ? wanted : own), received;
+  Type own = elementOf(flat), wanted = own;
+  if (std::optional<FloatKind> kind = step.getOptions().communicationType)
+    wanted = toFloatType(own.getContext(), *kind);
+  Value sent = emit.convert(flat, wanted), received;
   if (isScattered)
     received = builder.create<ReduceScatterOp>(
         emit.getLoc(), tensorType(sent).clone({bucket.getElements() / step.getOptions().world}),

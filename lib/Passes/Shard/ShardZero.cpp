@@ -48,24 +48,21 @@ static SizeBasis basisOf(ModuleOp module, const TrainingOptions &options) {
       bits = std::max(bits, state.getTensorType().getElementTypeBitWidth());
     }
   basis.parameterBytes = std::max(1u, bits / 8);
-  basis.gradientBytes = options.communicationType
-                            ? int64_t(options.communicationType.getIntOrFloatBitWidth()) / 8
-                            : basis.parameterBytes;
+  basis.gradientBytes = basis.parameterBytes;
+  if (options.communicationType)
+    basis.gradientBytes = toFloatType(module.getContext(), *options.communicationType).getWidth() / 8;
   return basis;
 }
 
 /// When the gradients of several micro-steps are reduced, and what that keeps.
-static std::string describeReduction(ShardedStep &step) {
-  int64_t bytes = 0;
+static OpenChoice describeReduction(ShardedStep &step) {
+  OpenChoice choice;
+  choice.kind = step.dividesGradients() ? ChoiceOf::ReduceEachMicroStep : ChoiceOf::ReduceOncePerStep;
   for (ShardedBucket &bucket : step.getBuckets())
     for (auto &entry : bucket.states)
       if (StateOp state = entry.second; state.getRole() == Role::Gradient)
-        bytes += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
-  return (step.dividesGradients()
-              ? "gradients are reduced in each micro-step; a rank keeps its part of them ("
-              : "gradients are reduced once per step; until then a rank keeps all of "
-                "them (") +
-         ::ds::formatBytes(bytes) + ")";
+        choice.bytes += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  return choice;
 }
 
 namespace {
@@ -76,8 +73,8 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    FailureOr<TrainingOptions> options = readTrainingAttr(module);
-    if (failed(options) || (options->world > 1 && failed(shard(module, *options))))
+    const TrainingOptions options = getTraining(module);
+    if (options.world > 1 && failed(shard(module, options)))
       return signalPassFailure();
     setPhase(module, Phase::Sharded);
   }
@@ -86,8 +83,8 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
     FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
     if (failed(rates))
       return failure();
-    for (const std::string &note : chooseSizes(options.sharding, basisOf(module, options), *rates))
-      addChoice(module, note);
+    for (const OpenChoice &choice : chooseSizes(options.sharding, basisOf(module, options), *rates))
+      addChoice(module, choice);
     ShardedStep step(module, options);
     if (failed(step.layOut()))
       return failure();

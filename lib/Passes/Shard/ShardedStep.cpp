@@ -226,9 +226,11 @@ StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, bool isDi
   auto type = RankedTensorType::get(bucket.getElements(), like.getTensorType().getElementType());
   OpBuilder builder(context);
   auto state = builder.create<StateOp>(bucket.op.getLoc(), (bucket.op.getSymName() + "." + ending).str(),
-                                       like.getRole(), like.getSlotAttr(), /*trainable=*/false,
-                                       /*aliases=*/ArrayAttr(), FlatSymbolRefAttr(),
-                                       FlatSymbolRefAttr::get(bucket.op), shards, init, like.getHome(), type);
+                                       like.getRole(), /*trainable=*/false, /*aliases=*/ArrayAttr(),
+                                       /*owner=*/FlatSymbolRefAttr(), init, like.getHome(), type);
+  state.setSlotAttr(like.getSlotAttr());
+  state.setBucketAttr(FlatSymbolRefAttr::get(bucket.op));
+  state.setShardsAttr(shards);
   insertLast(state);
   return bucket.states[slot] = state;
 }

@@ -14,7 +14,7 @@
 
 #include "SegmentStates.h"
 #include "ds/Dialect/Emitter.h"
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Training.h"
 
 #include "llvm/ADT/StringMap.h"
 

@@ -204,14 +204,13 @@ struct BuildStep : mlir::ds::impl::BuildStepBase<BuildStep> {
       emitError(module.getLoc(), "expects a function @forward to build a step from, but the module has none");
       return signalPassFailure();
     }
-    FailureOr<TrainingOptions> options = readTrainingAttr(module);
-    if (failed(options) || failed(checkNames(module, *options)) ||
-        failed(checkDifferentiated(forward, options->lossScale)))
+    const TrainingOptions options = getTraining(module);
+    if (failed(checkNames(module, options)) || failed(checkDifferentiated(forward, options.lossScale)))
       return signalPassFailure();
-    StepBuilder builder(forward, *options);
-    if (options->accumulation > 1)
+    StepBuilder builder(forward, options);
+    if (options.accumulation > 1)
       builder.buildAccumulation("first", /*adds=*/false);
-    if (options->accumulation > 2)
+    if (options.accumulation > 2)
       builder.buildAccumulation("middle", /*adds=*/true);
     builder.buildLast();
     builder.buildEvaluation();

@@ -18,10 +18,10 @@ StateOp StepStates::declare(const Twine &name, Role role, StringAttr slot, State
   auto init =
       InitAttr::get(builder.getContext(), start == 0 ? InitKind::Zero : InitKind::Constant, start, 0.0);
   Location loc = owner ? owner.getLoc() : symbols.getOp()->getLoc();
-  auto state = builder.create<StateOp>(
-      loc, spelling, role, slot, /*trainable=*/false, /*aliases=*/ArrayAttr(),
-      owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(),
-      /*bucket=*/FlatSymbolRefAttr(), /*shards=*/ArrayAttr(), init, Space::Device, type);
+  auto state = builder.create<StateOp>(loc, spelling, role, /*trainable=*/false, /*aliases=*/ArrayAttr(),
+                                       owner ? FlatSymbolRefAttr::get(owner) : FlatSymbolRefAttr(), init,
+                                       Space::Device, type);
+  state.setSlotAttr(slot);
   symbols.insert(state);
   return last = state;
 }

@@ -17,8 +17,8 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
     return alloc.getCategory() == AllocCategory::Communication;
   auto func = op->getParentOfType<func::FuncOp>();
   FlatSymbolRefAttr state = getStateOf(func, whole);
-  Operation *declaration = state ? SymbolTable::lookupNearestSymbolFrom(func, state) : nullptr;
-  return declaration && declaration->hasAttr(kGatheredFromAttr);
+  auto declaration = state ? SymbolTable::lookupNearestSymbolFrom<StateOp>(func, state) : StateOp();
+  return declaration && declaration.getGatheredFrom();
 }
 
 FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,

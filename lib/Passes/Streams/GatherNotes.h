@@ -3,7 +3,7 @@
 #define DS_LIB_PASSES_STREAMS_GATHERNOTES_H
 
 #include "ds/Analysis/Gathers/GatherSchedule.h"
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/Decisions.h"
 
 namespace mlir::ds {
 
@@ -11,26 +11,24 @@ namespace mlir::ds {
 struct GatherNotes {
   struct Entry {
     StringRef name;
-    std::string shown; ///< for readers, who know no buckets
     int64_t bytes = 0;
     int64_t gathers = 0; ///< that a step would need without keeping it
   };
   struct Again {
     StringRef name;
-    std::string shown;
     ::ds::analysis::Regather reason;
   };
 
-  /// The function's `ds.gathers`: names and sums for programs, `notes` with sentences for readers.
-  DictionaryAttr print(const ::ds::analysis::GatherProblem &problem, double exposedSeconds,
-                       MLIRContext *context) const;
+  /// The same as figures of `function`.
+  KeptGathers describe(StringRef function, const ::ds::analysis::GatherProblem &problem,
+                       double exposedSeconds) const;
 
   std::vector<Entry> forStep, forBackward;
   std::vector<Again> again;
 
 private:
-  void noteAgain(bool isForOneSegment, const ::ds::analysis::GatherProblem &problem,
-                 SmallVectorImpl<std::string> &notes) const;
+  void addAgain(bool isForOneSegment, const ::ds::analysis::GatherProblem &problem,
+                KeptGathers &gathers) const;
 };
 
 } // namespace mlir::ds

@@ -7,7 +7,7 @@
 // than before.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"

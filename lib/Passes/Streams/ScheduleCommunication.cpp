@@ -46,7 +46,7 @@ public:
   analysis::GatherProblem problem;
 
   /// What `schedule` says of each function, for the report.
-  SmallVector<DictionaryAttr> describe(const analysis::GatherSchedule &schedule);
+  std::vector<KeptGathers> describe(const analysis::GatherSchedule &schedule);
   /// Returns the values that stay over micro-steps.
   SmallVector<WholeStepValue> apply(const analysis::GatherSchedule &schedule);
 
@@ -107,8 +107,7 @@ analysis::GatherStay GatherScheduler::stayOf(const GatheredValue &value) const {
   if (!value.state)
     return analysis::GatherStay::Use;
   auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(functions.front().func, value.state);
-  auto stay = state->getAttrOfType<StayAttr>(DsDialect::kStayAttr);
-  return stay ? static_cast<analysis::GatherStay>(stay.getValue()) : analysis::GatherStay::Use;
+  return static_cast<analysis::GatherStay>(state.getStay().value_or(Stay::Use));
 }
 
 void GatherScheduler::addFunction(size_t index) {
@@ -152,7 +151,7 @@ WholeStepValue GatherScheduler::keepForStep(const JoinedValue &joined, int64_t i
                                        /*trainable=*/false, ArrayAttr(), FlatSymbolRefAttr(),
                                        InitAttr::get(module.getContext(), InitKind::Zero, 0.0, 0.0),
                                        shard.getHome(), value.type.getTensor());
-  place->setAttr(kGatheredFromAttr, value.state);
+  place.setGatheredFromAttr(value.state);
   symbols.insert(place, std::next(shard->getIterator()));
   for (auto [order, part] : llvm::enumerate(joined.parts)) {
     FunctionGathers &function = functions[part.first];
@@ -179,22 +178,17 @@ SmallVector<WholeStepValue> GatherScheduler::apply(const analysis::GatherSchedul
   return whole;
 }
 
-SmallVector<DictionaryAttr> GatherScheduler::describe(const analysis::GatherSchedule &schedule) {
+std::vector<KeptGathers> GatherScheduler::describe(const analysis::GatherSchedule &schedule) {
   std::vector<GatherNotes> notes(functions.size());
   auto functionOf = [&](const analysis::GatherLoad &load) {
     return values[load.value].parts[values[load.value].uses[load.firstUse].first].first;
   };
   if (functions.empty())
     return {};
-  SymbolTable symbols(functions.front().func->getParentOfType<ModuleOp>());
-  auto shownAs = [&](StringRef name) {
-    auto state = symbols.lookup<StateOp>(name);
-    return state ? nameOfState(state, symbols) : name.str();
-  };
   for (const analysis::GatherLoad &load : schedule.loads) {
     const JoinedValue &joined = values[load.value];
     StringRef name = valueOf(joined.parts.front()).getName();
-    GatherNotes::Entry entry{name, shownAs(name), problem.values[load.value].bytes};
+    GatherNotes::Entry entry{name, problem.values[load.value].bytes};
     bool isWhole = joined.uses[load.firstUse].first != joined.uses[load.lastUse].first;
     for (uint32_t use = load.firstUse; isWhole && use <= load.lastUse; ++use)
       entry.gathers += runs[joined.parts[joined.uses[use].first].first];
@@ -205,12 +199,12 @@ SmallVector<DictionaryAttr> GatherScheduler::describe(const analysis::GatherSche
   for (const analysis::Regather &reason : analysis::explainRegathers(problem, schedule)) {
     const analysis::GatherLoad &load = schedule.loads[reason.load];
     StringRef name = valueOf(values[load.value].parts.front()).getName();
-    notes[functionOf(load)].again.push_back({name, shownAs(name), reason});
+    notes[functionOf(load)].again.push_back({name, reason});
   }
   std::vector<double> exposed = analysis::exposedBySegment(problem, schedule.loads);
-  SmallVector<DictionaryAttr> result;
+  std::vector<KeptGathers> result;
   for (auto [index, note] : llvm::enumerate(notes))
-    result.push_back(note.print(problem, exposed[index], functions[index].func.getContext()));
+    result.push_back(note.describe(functions[index].func.getSymName(), problem, exposed[index]));
   return result;
 }
 
@@ -288,11 +282,12 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
         schedule ? analysis::check(*schedule, problem) : std::optional(schedule.error().message);
     if (fault)
       return getOperation().emitError("the schedule of gathers is wrong: ") << *fault;
-    for (auto [func, description] : llvm::zip_equal(funcs, scheduler.describe(*schedule))) {
+    std::vector<KeptGathers> gathers = scheduler.describe(*schedule);
+    for (auto [func, kept] : llvm::zip_equal(funcs, gathers))
       if (remarks)
-        func::FuncOp(func).emitRemark() << description;
-      func::FuncOp(func)->setAttr(kGathersAttr, description);
-    }
+        func::FuncOp(func).emitRemark() << DecisionsAttr::get(&getContext(), {.gathers = {kept}});
+    changeDecisions(getOperation(),
+                    [&](Decisions &decisions) { llvm::append_range(decisions.gathers, gathers); });
     llvm::append_range(whole, scheduler.apply(*schedule));
     return success();
   }

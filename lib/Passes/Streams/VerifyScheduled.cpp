@@ -171,9 +171,9 @@ static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard,
 
 /// Verifies all functions on the value that stays gathered in `state` (E6).
 static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable &symbols) {
-  auto from = state->getAttrOfType<FlatSymbolRefAttr>(kGatheredFromAttr);
-  if (!from || !symbols.lookup<StateOp>(from.getValue()))
-    return state.emitOpError("expects ") << kGatheredFromAttr << " to name a state";
+  FlatSymbolRefAttr from = state.getGatheredFromAttr();
+  if (!symbols.lookup<StateOp>(from.getValue()))
+    return state.emitOpError("expects gathered_from to name a state");
   StayingValue value;
   for (auto [index, func] : llvm::enumerate(getSegments(module))) {
     bool isEvaluation = SegmentAttr::of(func).does(Work::Evaluation);
@@ -203,7 +203,7 @@ struct VerifyScheduled : mlir::ds::impl::VerifyScheduledBase<VerifyScheduled> {
       if (failed(verifySignature(func, symbols)) || failed(verifyBody(func)))
         return signalPassFailure();
     for (auto state : getOperation().getOps<StateOp>())
-      if (state->hasAttr(kGatheredFromAttr) && failed(verifyGathered(state, getOperation(), symbols)))
+      if (state.getGatheredFrom() && failed(verifyGathered(state, getOperation(), symbols)))
         return signalPassFailure();
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
       if (failed(verifyKernel(kernel)))

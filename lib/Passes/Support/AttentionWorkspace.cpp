@@ -2,7 +2,7 @@
 #include "ds/Passes/AttentionWorkspace.h"
 
 #include "RuntimeCall.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;

@@ -3,7 +3,7 @@
 
 #include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/ProductChoices.h"

@@ -9,7 +9,7 @@
 #define DS_LIB_PASSES_SUPPORT_LOSSSCALE_H
 
 #include "ScalarMath.h"
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Training.h"
 
 namespace mlir::ds {
 

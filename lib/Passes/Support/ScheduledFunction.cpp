@@ -247,12 +247,3 @@ Value mlir::ds::addStateArgument(func::FuncOp func, StateOp state) {
       state.getLoc());
   return func.getArgument(count);
 }
-
-void mlir::ds::addChoice(ModuleOp module, StringRef sentence) {
-  Builder builder(module.getContext());
-  SmallVector<Attribute> choices;
-  if (auto known = module->getAttrOfType<ArrayAttr>(kChoicesAttr))
-    llvm::append_range(choices, known);
-  choices.push_back(builder.getStringAttr(sentence));
-  module->setAttr(kChoicesAttr, builder.getArrayAttr(choices));
-}

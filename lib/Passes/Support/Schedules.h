@@ -3,7 +3,7 @@
 #define DS_LIB_PASSES_SUPPORT_SCHEDULES_H
 
 #include "ScalarMath.h"
-#include "ds/Passes/TrainingAttr.h"
+#include "ds/Dialect/Training.h"
 
 namespace mlir::ds {
 

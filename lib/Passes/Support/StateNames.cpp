@@ -8,8 +8,8 @@ using namespace mlir::ds;
 
 std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
   StateOp like = state; // of what is gathered once a step, the bucket's
-  if (auto from = state->getAttrOfType<FlatSymbolRefAttr>(kGatheredFromAttr))
-    if (auto shard = symbols.lookup<StateOp>(from.getValue()))
+  if (std::optional<StringRef> from = state.getGatheredFrom())
+    if (auto shard = symbols.lookup<StateOp>(*from))
       like = shard;
   auto bucket = like.getBucket() ? symbols.lookup<BucketOp>(*like.getBucket()) : BucketOp();
   if (!bucket || bucket.getMembers().empty())
@@ -18,5 +18,7 @@ std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
   std::string name = cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue().str();
   if (others > 0)
     name += " and " + std::to_string(others) + " more";
+  if (state.getGatheredFrom())
+    return name + " (gathered)";
   return state.getSlot() ? name + " (" + state.getSlot()->str() + ")" : name;
 }

@@ -1,8 +1,6 @@
 //===- TrainingFromConfig.cpp - From ds_config.json to ds.training ---------------===//
 #include "ds/Passes/TrainingFromConfig.h"
 
-#include "ds/Passes/TrainingAttr.h"
-
 #include <cmath>
 
 using namespace mlir;
@@ -200,25 +198,14 @@ static RecomputeOptions convertRecompute(const config::Config &config) {
   return to;
 }
 
-/// The element type that gradients are reduced in; null where they keep their own.
-static Type communicationType(MLIRContext *context, const config::Precision &precision) {
-  if (!precision.communication)
-    return {};
-  switch (*precision.communication) {
-  case config::DType::F32:
-    return Float32Type::get(context);
-  case config::DType::F16:
-    return Float16Type::get(context);
-  case config::DType::BF16:
-    return BFloat16Type::get(context);
-  case config::DType::I8:
-    return {};
-  }
-  llvm_unreachable("all types are listed");
+/// The element type that gradients are reduced in; none where they keep their own.
+static std::optional<FloatKind> communicationType(const config::Precision &precision) {
+  if (!precision.communication || *precision.communication == config::DType::I8)
+    return std::nullopt;
+  return kindOf(*precision.communication);
 }
 
-DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::Config &config,
-                                            ArrayRef<std::string> noDecay) {
+TrainingOptions mlir::ds::trainingFromConfig(const config::Config &config, ArrayRef<std::string> noDecay) {
   TrainingOptions options;
   options.accumulation = config.batch.accumulation;
   options.clipping = config.gradientClipping;
@@ -233,10 +220,11 @@ DictionaryAttr mlir::ds::trainingFromConfig(MLIRContext *context, const config::
   options.offload = convertOffload(config);
   options.recompute = convertRecompute(config);
   options.world = config.mesh.dp;
-  options.averagesRanks = !config.sumGradients;
-  options.communicationType = communicationType(context, config.precision);
+  options.rankReduction = config.sumGradients ? RankReduction::Sum : RankReduction::Mean;
+  options.communicationType = communicationType(config.precision);
   options.noDecay.assign(noDecay.begin(), noDecay.end());
   const config::Setting *normalization = config.find("loss_normalization");
-  options.meansOverTargets = normalization && normalization->value == "\"tokens\"";
-  return makeTrainingAttr(context, options);
+  if (normalization && normalization->value == "\"tokens\"")
+    options.lossMean = LossMean::Tokens;
+  return options;
 }

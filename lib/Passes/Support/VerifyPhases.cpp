@@ -1,7 +1,7 @@
 //===- VerifyPhases.cpp - What the checks of tensor phases share ----------------===//
 #include "VerifyPhases.h"
 
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Training.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -62,13 +62,11 @@ LogicalResult mlir::ds::verifyTensorPhase(func::FuncOp func) {
 
 LogicalResult mlir::ds::verifyMesh(ModuleOp module) {
   MeshOp mesh = MeshOp::lookup(module);
-  auto training = module->getAttrOfType<DictionaryAttr>(DsDialect::kTrainingAttr);
-  auto world = training ? training.getAs<IntegerAttr>("world") : IntegerAttr();
-  if (!mesh || !world)
+  if (!mesh || !module->hasAttr(DsDialect::kTrainingAttr))
     return success();
-  int64_t ranks = mesh.getNumRanks();
-  if (ranks == world.getInt())
+  const int64_t ranks = mesh.getNumRanks(), world = getTraining(module).world;
+  if (ranks == world)
     return success();
   return mesh.emitOpError("expects sizes that multiply to the ")
-         << world.getInt() << " ranks of ds.training, but they multiply to " << ranks;
+         << world << " ranks of ds.training, but they multiply to " << ranks;
 }

@@ -2,7 +2,7 @@
 #include "ds/Passes/Workspaces.h"
 
 #include "RuntimeCall.h"
-#include "ds/Dialect/Target.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Runtime/Onednn/OnednnConv.h"
 #include "ds/Runtime/Onednn/ProductBlocks.h"

@@ -38,7 +38,7 @@ func.func @forward(%u: tensor<8xf32> {ds.state = @u}, %w: tensor<f32> {ds.state 
 
 // -----
 
-module attributes {ds.training = {loss_scale = {skip = true, scale = true, dynamic = true}}} {
+module attributes {ds.training = #ds.training<loss_scale = {skip = true, scale = true, dynamic = true}>} {
   // expected-error@+1 {{expects a name that the step does not use itself, but got "loss_scale"}}
   ds.state @loss_scale role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   func.func @forward(%w: tensor<f32> {ds.state = @loss_scale}) -> tensor<f32> {

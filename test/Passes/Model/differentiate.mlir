@@ -57,7 +57,7 @@ func.func @forward(%x: tensor<2x4x8xf32> {ds.input = "x"}, %t: tensor<8xi64> {ds
 // With 4 micro-steps the seed is 1/4. A value used twice gets the sum of both gradients, last use first: here
 // d loss / d e = 1/4 (second reduce) + 1/4 * e (product), and each use of w in w * w counts.
 
-module attributes {ds.training = {gradient_accumulation_steps = 4 : i64}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 4>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   // CHECK-LABEL: func.func @forward
   // CHECK-SAME: %[[W:.*]]: tensor<8xf32>

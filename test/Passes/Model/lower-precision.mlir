@@ -18,7 +18,7 @@ module {
 // Trainable and frozen parameters become bf16; buffers, integers and inputs stay. The input is rounded before the
 // product, the sum is f32, and so is the loss.
 // CHECK-LABEL: @whole_model
-module @whole_model attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @whole_model attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   // CHECK: ds.state @w {{.*}} trainable {{.*}} : tensor<6x8xbf16>
   // CHECK: ds.state @frozen {{.*}} : tensor<6xbf16>
   // CHECK: ds.state @table {{.*}} : tensor<4x6xf32>
@@ -46,7 +46,7 @@ module @whole_model attributes {ds.training = {precision = {compute = "bf16"}}} 
 
 // Autocast: parameters stay f32 and are converted once, however often they are used.
 // CHECK-LABEL: @autocast
-module @autocast attributes {ds.training = {precision = {compute = "f16", autocast = true}}} {
+module @autocast attributes {ds.training = #ds.training<precision = {compute = f16, autocast = true}>} {
   // CHECK: ds.state @w {{.*}} : tensor<8x8xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
   // CHECK: @forward(%[[X:.*]]: {{.*}}, %[[W:.*]]: tensor<8x8xf32>
@@ -68,7 +68,7 @@ module @autocast attributes {ds.training = {precision = {compute = "f16", autoca
 // A norm is computed in f32 with f32 statistics; what goes on into a product is rounded after it. The residual
 // is read twice, so it is stored, and rounded before either reader.
 // CHECK-LABEL: @norm_and_residual
-module @norm_and_residual attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @norm_and_residual attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
   ds.state @g role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   // CHECK: @forward(%{{.*}}, %[[W:.*]]: tensor<8x8xbf16> {{.*}}, %[[G:.*]]: tensor<8xbf16>
@@ -101,7 +101,7 @@ module @norm_and_residual attributes {ds.training = {precision = {compute = "bf1
 
 // GELU is arithmetic as any other: in f32, between values of 16 bits.
 // CHECK-LABEL: @gelu
-module @gelu attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @gelu attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x8xf32> {ds.state = @w}) -> tensor<f32> {
     // CHECK: %[[H:.*]] = ds.matmul
@@ -121,7 +121,7 @@ module @gelu attributes {ds.training = {precision = {compute = "bf16"}}} {
 
 // A chain of elementwise ops between two products: rounded once, at its end. The constant has no say in the type.
 // CHECK-LABEL: @chain
-module @chain attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @chain attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
   // CHECK: @forward(%{{.*}}, %[[W:.*]]: tensor<8x8xbf16>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x8xf32> {ds.state = @w}) -> tensor<f32> {
@@ -152,7 +152,7 @@ module @chain attributes {ds.training = {precision = {compute = "bf16"}}} {
 // Attention takes 16 bits, but its mask f32; its row statistics are f32. Cross-entropy reads 16-bit logits as they
 // are. A constant that meets 16 bits in an op that moves elements becomes 16-bit itself.
 // CHECK-LABEL: @attention_and_loss
-module @attention_and_loss attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @attention_and_loss attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
   func.func @forward(%x: tensor<1x4x1x8xf32> {ds.input = "x"}, %m: tensor<1x1x4x4xf32> {ds.input = "m"},
                      %y: tensor<8xi64> {ds.input = "y"}, %w: tensor<8x8xf32> {ds.state = @w}) -> tensor<f32> {
@@ -176,7 +176,7 @@ module @attention_and_loss attributes {ds.training = {precision = {compute = "bf
 
 // Buffers change their type where that is asked for by name, and what is returned for one follows.
 // CHECK-LABEL: @buffers
-module @buffers attributes {ds.training = {precision = {compute = "bf16", convert_buffers = true, buffer = "bf16"}}} {
+module @buffers attributes {ds.training = #ds.training<precision = {compute = bf16, convert_buffers = true, buffer = bf16}>} {
   // CHECK: ds.state @mean {{.*}} : tensor<8xbf16>
   ds.state @mean role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   // CHECK: @forward(%[[X:.*]]: tensor<4x8xf32> {{.*}}) -> (tensor<f32>, tensor<8xbf16> {ds.state = @mean})
@@ -196,7 +196,7 @@ module @buffers attributes {ds.training = {precision = {compute = "bf16", conver
 // An input counts as 16-bit: what is computed of it and read twice is stored, and rounded. What one softmax reads is
 // stored too, for it is no arithmetic on elements.
 // CHECK-LABEL: @inputs_count_as_low
-module @inputs_count_as_low attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @inputs_count_as_low attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}) -> tensor<f32> {
     // CHECK: %[[N:.*]] = ds.neg %{{.*}} : tensor<4x8xf32>
     // CHECK-NEXT: %[[NL:.*]] = ds.convert %[[N]] : tensor<4x8xf32> -> tensor<4x8xbf16>
@@ -218,7 +218,7 @@ module @inputs_count_as_low attributes {ds.training = {precision = {compute = "b
 
 // A number that is repeated has no say in the type, though it is f32 itself.
 // CHECK-LABEL: @repeated_scalar
-module @repeated_scalar attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @repeated_scalar attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @scale role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %scale: tensor<f32> {ds.state = @scale}) -> tensor<f32> {
     // CHECK: %[[M:.*]] = ds.mul %{{.*}}, %{{.*}} : tensor<4x8xf32>
@@ -236,7 +236,7 @@ module @repeated_scalar attributes {ds.training = {precision = {compute = "bf16"
 
 // Neither of bf16 and f16 holds the other: what meets both is f32, also where it is stored.
 // CHECK-LABEL: @two_kinds_of_low
-module @two_kinds_of_low attributes {ds.training = {precision = {compute = "bf16", convert_buffers = true, buffer = "f16"}}} {
+module @two_kinds_of_low attributes {ds.training = #ds.training<precision = {compute = bf16, convert_buffers = true, buffer = f16}>} {
   ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4x8xf32> {ds.state = @t}) -> tensor<f32> {
     // CHECK: %[[TS:.*]] = ds.convert %{{.*}} : tensor<4x8xf16> -> tensor<4x8xf32>
@@ -255,7 +255,7 @@ module @two_kinds_of_low attributes {ds.training = {precision = {compute = "bf16
 
 // What is f64 stays f64 where f32 is asked for because 16 bits are too few.
 // CHECK-LABEL: @wider_than_single
-module @wider_than_single attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @wider_than_single attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf64>
   func.func @forward(%t: tensor<8xf64> {ds.state = @t}) -> tensor<f64> {
     // CHECK: %[[E:.*]] = ds.exp %{{.*}} : tensor<8xf64>
@@ -270,7 +270,7 @@ module @wider_than_single attributes {ds.training = {precision = {compute = "bf1
 
 // What is wider than 16 bits makes the result so, also where that is stored.
 // CHECK-LABEL: @wider_operand
-module @wider_operand attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @wider_operand attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @t role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4x8xf32> {ds.state = @t}) -> tensor<f32> {
     // CHECK: %[[S:.*]] = ds.add %{{.*}}, %{{.*}} : tensor<4x8xf32>
@@ -288,7 +288,7 @@ module @wider_operand attributes {ds.training = {precision = {compute = "bf16"}}
 
 // A conversion that the model writes reads a register, too.
 // CHECK-LABEL: @read_by_a_conversion
-module @read_by_a_conversion attributes {ds.training = {precision = {compute = "bf16"}}} {
+module @read_by_a_conversion attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}) -> tensor<f64> {
     // CHECK: %[[N:.*]] = ds.neg %{{.*}} : tensor<8xf32>
     // CHECK-NEXT: ds.convert %[[N]] : tensor<8xf32> -> tensor<8xf64>
@@ -303,7 +303,7 @@ module @read_by_a_conversion attributes {ds.training = {precision = {compute = "
 
 // A convolution is computed in 16 bits, its bias too; parameters of autocast are converted for it.
 // CHECK-LABEL: @convolution
-module @convolution attributes {ds.training = {precision = {compute = "bf16", autocast = true}}} {
+module @convolution attributes {ds.training = #ds.training<precision = {compute = bf16, autocast = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x3x3xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<2x3x8xf32> {ds.input = "x"}, %w: tensor<4x3x3xf32> {ds.state = @w}, %b: tensor<4xf32> {ds.state = @b}) -> tensor<f32> {

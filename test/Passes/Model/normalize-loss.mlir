@@ -5,7 +5,7 @@
 // CHECK-NOT: mean_targets
 // CHECK-LABEL: @micro_batches
 // CHECK-NOT: over(
-module attributes {ds.training = {loss_normalization = "micro_batches"}} {
+module attributes {ds.training = #ds.training<loss_normalization = micro_batches>} {
   func.func @micro_batches(%x: tensor<8x3xf32>, %y: tensor<8xi64> {ds.input = "y"}) -> tensor<f32> {
     %loss, %lse, %count = ds.cross_entropy %x, %y ignore_index -100 : (tensor<8x3xf32>, tensor<8xi64>) -> (tensor<f32>, tensor<8xf32>, tensor<f32>)
     return %loss : tensor<f32>
@@ -22,7 +22,7 @@ module attributes {ds.training = {loss_normalization = "micro_batches"}} {
 // CHECK-SAME: %[[MEAN:[a-z0-9]+]]: tensor<f32> {ds.state = @mean_targets}
 // CHECK: ds.cross_entropy {{.*}} over(%[[MEAN]])
 // CHECK: ds.cross_entropy {{.*}} over(%[[MEAN]])
-module attributes {ds.training = {loss_chunks = 2, loss_normalization = "tokens"}} {
+module attributes {ds.training = #ds.training<loss_chunks = 2, loss_normalization = tokens>} {
   func.func @tokens(%x: tensor<8x4xf32>, %y: tensor<2x4xi64> {ds.input = "y"}, %w: tensor<4x100xf32>) -> tensor<f32> {
     %t = ds.reshape %y : tensor<2x4xi64> -> tensor<8xi64>
     %l = ds.matmul %x, %w : tensor<8x4xf32>, tensor<4x100xf32> -> tensor<8x100xf32>
@@ -35,7 +35,7 @@ module attributes {ds.training = {loss_chunks = 2, loss_normalization = "tokens"
 
 // expected-error @+2 {{"loss_normalization": "tokens" expects a cross_entropy as loss, but the model has none}}
 // expected-note @+1 {{"micro_batches" takes the mean of the micro-batches' losses, whatever they are}}
-module attributes {ds.training = {loss_normalization = "tokens"}} {
+module attributes {ds.training = #ds.training<loss_normalization = tokens>} {
   func.func @no_loss(%x: tensor<f32>) -> tensor<f32> {
     return %x : tensor<f32>
   }
@@ -43,7 +43,7 @@ module attributes {ds.training = {loss_normalization = "tokens"}} {
 
 // -----
 
-module attributes {ds.training = {loss_normalization = "tokens"}} {
+module attributes {ds.training = #ds.training<loss_normalization = tokens>} {
   func.func @sum(%x: tensor<4x3xf32>, %y: tensor<4xi64> {ds.input = "y"}) -> tensor<f32> {
     %one = ds.constant dense<1.0> : tensor<f32>
     // expected-error @+2 {{"loss_normalization": "tokens" expects a mean over the loss's own targets, but it is divided by another number}}
@@ -60,7 +60,7 @@ module attributes {ds.training = {loss_normalization = "tokens"}} {
 // CHECK-LABEL: @shifted
 // CHECK-SAME: %[[MEAN:[a-z0-9]+]]: tensor<f32> {ds.state = @mean_targets}
 // CHECK-COUNT-2: ds.cross_entropy {{.*}} over(%[[MEAN]])
-module attributes {ds.training = {loss_normalization = "tokens"}} {
+module attributes {ds.training = #ds.training<loss_normalization = tokens>} {
   func.func @shifted(%x: tensor<12x3xf32>, %y: tensor<2x4x3xi64> {ds.input = "y"}) -> tensor<f32> {
     %s = ds.slice %y offsets [0, 2, 0] strides [1, 1, 1] : tensor<2x4x3xi64> -> tensor<2x2x3xi64>
     %t = ds.reshape %s : tensor<2x2x3xi64> -> tensor<12xi64>
@@ -73,7 +73,7 @@ module attributes {ds.training = {loss_normalization = "tokens"}} {
 
 // -----
 
-module attributes {ds.training = {loss_normalization = "tokens"}} {
+module attributes {ds.training = #ds.training<loss_normalization = tokens>} {
   func.func @samples(%x: tensor<4x3xf32>, %y: tensor<2x4xi64> {ds.input = "y"}) -> tensor<f32> {
     %flat = ds.reshape %y : tensor<2x4xi64> -> tensor<8xi64>
     %t = ds.slice %flat offsets [4] strides [1] : tensor<8xi64> -> tensor<4xi64>
@@ -86,7 +86,7 @@ module attributes {ds.training = {loss_normalization = "tokens"}} {
 
 // -----
 
-module attributes {ds.training = {loss_normalization = "tokens"}} {
+module attributes {ds.training = #ds.training<loss_normalization = tokens>} {
   func.func @computed(%x: tensor<4x3xf32>, %y: tensor<4xi64> {ds.input = "y"}) -> tensor<f32> {
     %t = ds.add %y, %y : tensor<4xi64>
     // expected-error @+2 {{"loss_normalization": "tokens" expects targets that are the same elements of each sample of one input, but forward computes them, or other losses have others}}
@@ -98,6 +98,6 @@ module attributes {ds.training = {loss_normalization = "tokens"}} {
 
 // -----
 
-// expected-error @+1 {{ds.training expects "micro_batches" or "tokens" for loss_normalization, but got "words"}}
-module attributes {ds.training = {loss_normalization = "words"}} {
+// expected-error @+1 {{ds.training expects micro_batches or tokens for loss_normalization, but got words}}
+module attributes {ds.training = #ds.training<loss_normalization = words>} {
 }

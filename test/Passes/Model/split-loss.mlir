@@ -2,7 +2,7 @@
 
 // What stays: one chunk is asked for.
 
-module attributes {ds.training = {loss_chunks = 1}} {
+module attributes {ds.training = #ds.training<loss_chunks = 1>} {
   // CHECK-LABEL: @one_chunk
   // CHECK: ds.matmul %{{.*}} -> tensor<8x100xf32>
   // CHECK-NEXT: ds.cross_entropy
@@ -18,7 +18,7 @@ module attributes {ds.training = {loss_chunks = 1}} {
 // Logits that something else reads; logits that are no product; a nonlinear product; one whose sides are batched or
 // transposed; arithmetic in between; columns that are mixed with rows.
 
-module attributes {ds.training = {loss_chunks = 2}} {
+module attributes {ds.training = #ds.training<loss_chunks = 2>} {
   // CHECK-LABEL: @stays
   // CHECK-NOT: ds.split
   // CHECK-NOT: over(
@@ -62,7 +62,7 @@ module attributes {ds.training = {loss_chunks = 2}} {
 // Left to the shapes: 8 rows of 100 are too little. 16384 rows of 64 numbers and a vocabulary of 8192: 16384 / 128 = 128
 // rows would do, but fewer than 512 are never made at once, and 32 chunks of 512 save 15872 * 8192 * 4 bytes.
 
-// CHECK-LABEL: module attributes {ds.loss_chunks = {chunks = 32 : i64, rows = 512 : i64}}
+// CHECK-LABEL: module attributes {ds.decisions = #ds.decisions<loss_split = {chunks = 32, rows = 512}>}
 module {
   // CHECK-LABEL: @small
   // CHECK-NOT: ds.split
@@ -102,7 +102,7 @@ module {
 
 // Ten rows in four chunks: three, three, three and one. The count of the targets comes before all products.
 
-module attributes {ds.training = {loss_chunks = 4}} {
+module attributes {ds.training = #ds.training<loss_chunks = 4>} {
   // CHECK-LABEL: @last_is_smaller
   // CHECK-SAME: %[[X:.*]]: tensor<10x4xf32>, %[[T:.*]]: tensor<10xi64>, %[[W:.*]]: tensor<100x4xf32>, %[[B:.*]]: tensor<100xf32>
   func.func @last_is_smaller(%x: tensor<10x4xf32>, %t: tensor<10xi64>, %w: tensor<100x4xf32>, %b: tensor<100xf32>) -> tensor<f32> {
@@ -133,7 +133,7 @@ module attributes {ds.training = {loss_chunks = 4}} {
 // Logits of all but the last token, widened: the shift and the folding of rows are done to the product's input, once; the
 // conversion in each chunk. A loss over a given number keeps it, and a count that is read is counted of all rows.
 
-module attributes {ds.training = {loss_chunks = 2}} {
+module attributes {ds.training = #ds.training<loss_chunks = 2>} {
   // CHECK-LABEL: @shifted
   // CHECK-SAME: %[[X:.*]]: tensor<2x5x4xbf16>, %[[T:.*]]: tensor<8xi64>, %[[W:.*]]: tensor<100x4xbf16>, %[[N:.*]]: tensor<f32>
   func.func @shifted(%x: tensor<2x5x4xbf16>, %t: tensor<8xi64>, %w: tensor<100x4xbf16>, %n: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
@@ -160,10 +160,10 @@ module attributes {ds.training = {loss_chunks = 2}} {
 // Where pieces are open losses stay whole, and each says in what pieces it could be made: powers of two of at least 512 rows
 // that save 16 MiB. 1600 x 8192 logits take 50 MiB, and 1024 rows 32; of 600 rows 512 save 2.8 MiB, and nothing is offered.
 
-module attributes {ds.offers_loss} {
+module attributes {ds.decisions = #ds.decisions<search = {offers_loss = true}>} {
   // CHECK-LABEL: @offers
   // CHECK-NOT: ds.split
-  // CHECK: ds.cross_entropy {{.*}} {ds.loss_rows = array<i64: 1024, 512>} :
+  // CHECK: ds.cross_entropy {{.*}} {piece_rows = array<i64: 1024, 512>} :
   // CHECK: ds.cross_entropy {{.*}} ignore_index -100 :
   // CHECK: return
   func.func @offers(%x: tensor<1600x4xf32>, %t: tensor<1600xi64>, %z: tensor<600x4xf32>, %u: tensor<600xi64>, %w: tensor<4x8192xf32>) -> (tensor<f32>, tensor<f32>) {
@@ -179,9 +179,9 @@ module attributes {ds.offers_loss} {
 
 // A number of chunks that is asked for is what is offered.
 
-module attributes {ds.offers_loss, ds.training = {loss_chunks = 4}} {
+module attributes {ds.decisions = #ds.decisions<search = {offers_loss = true}>, ds.training = #ds.training<loss_chunks = 4>} {
   // CHECK-LABEL: @offers_what_is_asked_for
-  // CHECK: ds.cross_entropy {{.*}} {ds.loss_rows = array<i64: 3>} :
+  // CHECK: ds.cross_entropy {{.*}} {piece_rows = array<i64: 3>} :
   func.func @offers_what_is_asked_for(%x: tensor<10x4xf32>, %t: tensor<10xi64>, %w: tensor<4x100xf32>) -> tensor<f32> {
     %y = ds.matmul %x, %w : tensor<10x4xf32>, tensor<4x100xf32> -> tensor<10x100xf32>
     %loss, %lse, %count = ds.cross_entropy %y, %t ignore_index -100 : (tensor<10x100xf32>, tensor<10xi64>) -> (tensor<f32>, tensor<10xf32>, tensor<f32>)
@@ -193,7 +193,7 @@ module attributes {ds.offers_loss, ds.training = {loss_chunks = 4}} {
 
 // Rows that were chosen are those of the losses that offer them; others stay whole.
 
-module attributes {ds.loss_rows = 1024 : i64} {
+module attributes {ds.decisions = #ds.decisions<search = {loss_rows = 1024}>} {
   // CHECK-LABEL: @chosen
   // CHECK: ds.matmul {{.*}} -> tensor<1024x8192xf32>
   // CHECK: ds.matmul {{.*}} -> tensor<576x8192xf32>

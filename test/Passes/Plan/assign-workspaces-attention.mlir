@@ -2,7 +2,7 @@
 // RUN: ds-opt %s --ds-assign-workspaces=attention-bytes=0 | FileCheck %s --check-prefix=NONE
 
 // Attention's gradient takes a workspace of as many bytes as the plan has for it, or none.
-module attributes {ds.target = "cuda:sm_90"} {
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // A sample would take 24 MiB. Half of its 12 heads take 6 * (1024 * 1024 * 2 + 1024 * 4) + 512 = 12608000 bytes.
 // CHECK-LABEL: @takes_smaller_pieces
 // NONE-LABEL: @takes_smaller_pieces

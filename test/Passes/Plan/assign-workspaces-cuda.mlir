@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-assign-workspaces=threads=2 | FileCheck %s
 
 // Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; of the other kernels only norms need scratch memory.
-module attributes {ds.target = "cuda:sm_90"} {
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // 64 * 32 results * 4 bytes * 16 partial sums = 131072.
 // CHECK-LABEL: @gives_a_product_room_for_partial_results
 func.func @gives_a_product_room_for_partial_results(%a: !ds.buffer<tensor<64x48xbf16>, [48, 1], device>, %b: !ds.buffer<tensor<32x48xbf16>, [48, 1], device>, %c: !ds.buffer<tensor<64x32xbf16>, [32, 1], device>) {

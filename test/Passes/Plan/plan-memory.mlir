@@ -11,7 +11,7 @@ module {
 // One segment. E1: every state, input and allocation; E2: %a is read after %b is made, so they lie apart; %c comes
 // when %a is dead and takes its place; E3: 64 (state) + 64 (input) + 2 * 64 = 256, and no order could do with less.
 // CHECK: ds.arena device bytes 256 lower_bound 256
-// CHECK: ds.state @w {{.*}} {ds.offset = [[W:[0-9]+]] : i64}
+// CHECK: ds.state @w {{.*}} {offset = [[W:[0-9]+]] : i64}
 // CHECK-LABEL: @last
 // CHECK-SAME: {ds.state = @w}
 // CHECK-SAME: {ds.input = "x", ds.offset = [[$X:[0-9]+]] : i64}
@@ -57,7 +57,7 @@ module {
 // Two segments that never run at once share what is left beside the state and the input that both see: 64 + 64 + the
 // larger of 128 and 256 = 384. The input has one place in both.
 // CHECK: ds.arena device bytes 384 lower_bound 384
-// CHECK: ds.state @w {{.*}} {ds.offset = [[W:[0-9]+]] : i64}
+// CHECK: ds.state @w {{.*}} {offset = [[W:[0-9]+]] : i64}
 // CHECK-LABEL: @first
 // CHECK-SAME: {ds.input = "x", ds.offset = [[$X:[0-9]+]] : i64}
 // CHECK: ds.alloc activations offset [[$A:[0-9]+]]
@@ -102,8 +102,8 @@ module {
 // Two spaces, two arenas: each begins at 0, and what lies in one takes nothing of the other.
 // CHECK: ds.arena device bytes 128 lower_bound 128
 // CHECK: ds.arena host bytes 192 lower_bound 192
-// CHECK: ds.state @w {{.*}}ds.offset = 0 : i64
-// CHECK: ds.state @m {{.*}}ds.offset = {{[0-9]+}} : i64
+// CHECK: ds.state @w {{.*}}offset = 0 : i64
+// CHECK: ds.state @m {{.*}}offset = {{[0-9]+}} : i64
 // CHECK: ds.alloc activations offset {{[0-9]+}} : !ds.buffer<tensor<32xf32>, [1], host>
 module {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>

@@ -78,7 +78,7 @@ func.func @e2_window_of_another_rank(%x: !whole {ds.input = "x"}, %y: !part {ds.
 module {
   ds.arena device bytes 192 lower_bound 192
   ds.mesh @mesh axes [dp = 2]
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
     %f = ds.alloc communication offset 128 : !whole
     // expected-note@+1 {{no event orders it after this one}}
@@ -208,7 +208,7 @@ func.func @e2_launch_reads_before_the_gather(%x: !part {ds.input = "x"}, %w: !pa
 module {
   ds.arena device bytes 128 lower_bound 128
   ds.mesh @mesh axes [dp = 2]
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 0 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_an_input(%x: !whole {ds.input = "x", ds.offset = 64 : i64}, %w: !part {ds.state = @w}) {
     %f = ds.alloc communication offset 64 : !whole
     // expected-note@+1 {{no event orders it after this one}}
@@ -227,8 +227,8 @@ module {
 module {
   ds.arena device bytes 128 lower_bound 128
   ds.mesh @mesh axes [dp = 2]
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
-  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 0 : i64} : tensor<4xf32>
+  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 64 : i64} : tensor<4xf32>
   func.func @e2_reuse_of_a_state(%w: !part {ds.state = @w}, %v: !part {ds.state = @v}) {
     %f = ds.alloc communication offset 64 : !whole
     // expected-note@+1 {{no event orders it after this one}}
@@ -331,10 +331,10 @@ func.func @both_ways_race(%a: !device, %h: !host) {
 module {
   ds.arena device bytes 128 lower_bound 128
   ds.arena host bytes 64 lower_bound 64
-  ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
-  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<4xf32>
-  ds.state @h role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
-  ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 64 : i64} : tensor<4xf32>
+  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 0 : i64} : tensor<4xf32>
+  ds.state @h role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {offset = 0 : i64} : tensor<4xf32>
+  ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {offset = 0 : i64} : tensor<4xf32>
   func.func @apart(%a: !device {ds.state = @a}, %b: !device {ds.state = @b}, %h: !host {ds.state = @h}, %g: !host {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     // expected-note@+1 {{no event orders it after this one}}
     ds.transfer %a to %h on to_host : !device, !host

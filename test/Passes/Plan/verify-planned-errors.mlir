@@ -42,7 +42,7 @@ module @e1_allocation_without_offset {
 module @e2_misaligned {
   ds.arena device bytes 128 lower_bound 0
   // expected-error@+1 {{expects the offset of state @w to be a multiple of 64, but got 32}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 32 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 32 : i64} : tensor<4xf32>
 }
 
 // -----
@@ -51,7 +51,7 @@ module @e2_misaligned {
 module @e3_beyond_the_arena {
   ds.arena device bytes 64 lower_bound 0
   // expected-error@+1 {{expects state @w inside the arena's 64 bytes, but got [64, 80)}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 64 : i64} : tensor<4xf32>
 }
 
 // -----
@@ -59,7 +59,7 @@ module @e3_beyond_the_arena {
 module @e3_before_the_arena {
   ds.arena device bytes 64 lower_bound 0
   // expected-error@+1 {{expects state @w inside the arena's 64 bytes, but got [-64, -48)}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = -64 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = -64 : i64} : tensor<4xf32>
 }
 
 // -----
@@ -81,9 +81,9 @@ module @e4_input_in_two_places {
 module @e5_states_overlap {
   ds.arena device bytes 256 lower_bound 0
   // expected-note@+1 {{it has bytes [0, 80)}}
-  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 0 : i64} : tensor<20xf32>
+  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 0 : i64} : tensor<20xf32>
   // expected-error@+1 {{expects state @w to lie apart from what lives with it, but bytes [64, 80) of the device overlap state @v}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.offset = 64 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 64 : i64} : tensor<4xf32>
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     return
   }
@@ -141,7 +141,7 @@ module @e5_live_through_a_view {
 module @e1_no_arena_of_the_space {
   ds.arena device bytes 64 lower_bound 0
   // expected-error@+1 {{expects an arena of space host, in which state @w lies}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {offset = 0 : i64} : tensor<4xf32>
 }
 
 // -----
@@ -150,7 +150,7 @@ module @e3_beyond_the_arena_of_the_host {
   ds.arena device bytes 4096 lower_bound 0
   ds.arena host bytes 64 lower_bound 0
   // expected-error@+1 {{expects state @w inside the arena's 64 bytes, but got [64, 80)}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 64 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {offset = 64 : i64} : tensor<4xf32>
 }
 
 // -----
@@ -159,9 +159,9 @@ module @e5_states_of_the_host_overlap {
   ds.arena device bytes 64 lower_bound 0
   ds.arena host bytes 64 lower_bound 0
   // expected-note@+1 {{it has bytes [0, 16)}}
-  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @v role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {offset = 0 : i64} : tensor<4xf32>
   // expected-error@+1 {{expects state @w to lie apart from what lives with it, but bytes [0, 16) of the host overlap state @v}}
-  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {ds.offset = 0 : i64} : tensor<4xf32>
+  ds.state @w role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) {offset = 0 : i64} : tensor<4xf32>
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     return
   }

@@ -8,15 +8,12 @@
 
 // In storage are moments and parameters, but for gradients, and but for the first parameters that have 65 elements at most:
 // 40 + 24 are 64, and with @b there would be 72.
-// NVME: optimizer states of 72 of 72 elements of a rank are kept on NVMe
-// NVME-SAME: parameters of 64 elements of a rank are kept on the host
-// NVME-SAME: parameters of 8 elements of a rank are kept on NVMe
+// NVME: {of = optimizer_place, elements = 72, of_elements = 72, space = nvme}, {of = parameter_place, elements = 64, space = host}, {of = parameter_place, elements = 8, space = nvme}]
 
 // Half of 40 + 24 + 8 = 72 elements are 36: @w is too large, @v and @b are not. All that belongs to one has one home.
-// CHECK: ds.choices = ["optimizer states of 32 of 72 elements of a rank are kept on the host"]
-// ALL: optimizer states of 72 of 72 elements
-// ALL-SAME: parameters of 72 elements
-module attributes {ds.phase = #ds.phase<sharded>, ds.training = {offload = {optimizer = 5.0e-01 : f64, parameters = false}}} {
+// CHECK: ds.decisions = #ds.decisions<choices = [{of = optimizer_place, elements = 32, of_elements = 72, space = host}]>
+// ALL: [{of = optimizer_place, elements = 72, of_elements = 72, space = host}, {of = parameter_place, elements = 72, space = host}]
+module attributes {ds.phase = #ds.phase<sharded>, ds.training = #ds.training<offload = {optimizer = 5.0e-01, parameters = false}>} {
   // CHECK: ds.state @w {{.*}} home (device)
   // ALL: ds.state @w {{.*}} home (host)
   // NVME: ds.state @w {{.*}} home (host)

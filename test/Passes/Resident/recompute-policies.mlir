@@ -1,20 +1,20 @@
 // What the configuration demands is made again, or goes to the host, whatever memory there is.
-// RUN: sed 's/DEMAND/recompute = {interval = 1 : i64}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LAYERS
-// RUN: sed 's/DEMAND/recompute = {checkpoints = 1 : i64}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=ONCE
+// RUN: sed 's/DEMAND/recompute = {interval = 1}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LAYERS
+// RUN: sed 's/DEMAND/recompute = {checkpoints = 1}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/DEMAND/recompute = {layers = [2]}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=SECOND
 // The same where names are long.
 // RUN: sed 's/DEMAND/recompute = {layers = [2]}/; s/"h\.\([1-3]\)"/"h.\1.attention.projection"/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LONG
 // RUN: sed 's/DEMAND/recompute = {ops = ["exp"]}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=OPS
-// RUN: sed 's/DEMAND/offload = {activations = "move"}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=MOVE
-// RUN: sed 's/DEMAND/recompute = {interval = 1 : i64}, offload = {checkpoints = true}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=BOTH
-// RUN: sed 's/DEMAND/offload = {activations = "choose"}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
+// RUN: sed 's/DEMAND/offload = {activations = move}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=MOVE
+// RUN: sed 's/DEMAND/recompute = {interval = 1}, offload = {checkpoints = true}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=BOTH
+// RUN: sed 's/DEMAND/offload = {activations = choose}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
 // RUN: sed 's/DEMAND/recompute = {ops = ["softmax"]}/' %s | not ds-opt --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-OP
 // RUN: sed 's/DEMAND/recompute = {layers = [1, 7]}/' %s | not ds-opt --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-LAYER
 
 // NO-OP: error: forward has no op "softmax" to be recomputed; it has add, exp, matmul, reduce
 // NO-LAYER: error: forward has no layer 7 to be recomputed; it has 1 to 3
 
-module attributes {ds.phase = #ds.phase<sharded>, ds.training = {DEMAND}} {
+module attributes {ds.phase = #ds.phase<sharded>, ds.training = #ds.training<DEMAND>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
   ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>

@@ -2,9 +2,9 @@
 // RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 calls=false" | FileCheck %s
 // RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
 // A module that asks for least to be held has it so whatever memory there is, and is told of which groups: none where calls stay.
-// RUN: (echo 'module attributes {ds.least_held = -1 : i64} {'; cat %s; echo '}') | ds-opt --ds-rematerialize-cheap="calls=false" -o %t.least
+// RUN: (echo 'module attributes {ds.decisions = #ds.decisions<search = {holds_least = true}>} {'; cat %s; echo '}') | ds-opt --ds-rematerialize-cheap="calls=false" -o %t.least
 // RUN: FileCheck %s --input-file %t.least && FileCheck %s --check-prefix=LEAST --input-file %t.least
-// LEAST: ds.least_held = 0 : i64
+// LEAST: search = {holds_least = true, least_stride = 0}
 // RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>

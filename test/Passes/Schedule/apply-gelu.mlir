@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-apply-gelu --split-input-file | FileCheck %s
 
-module attributes {ds.target = "cuda:sm_90"} {
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // Nothing else reads GELU's input: it is not stored.
 // CHECK-LABEL: @evaluation
 func.func @evaluation(%x: tensor<4x8xbf16>, %w: tensor<6x8xbf16>) -> tensor<4x6xbf16> {

@@ -7,7 +7,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // 10000 bytes are three units of 4096.
   // CHECK-DAG: ds.arena host bytes 8192 lower_bound 8192
   // CHECK-DAG: ds.arena nvme bytes 12288 lower_bound 12288
-  // CHECK: ds.state @m {{.*}} home (nvme) {ds.offset = 0 : i64}
+  // CHECK: ds.state @m {{.*}} home (nvme) {offset = 0 : i64}
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(nvme) : tensor<50x50xf32>
   // CHECK: func.func @last(%[[M:[a-z0-9]+]]: !ds.buffer<tensor<50x50xf32>, [50, 1], nvme>
   func.func @last(%m: !stored {ds.state = @m}) -> (!stored {ds.state = @m})

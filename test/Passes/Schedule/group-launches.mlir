@@ -1,7 +1,7 @@
 // RUN: ds-opt %s --ds-group-launches --split-input-file | FileCheck %s
 
 // Launches in place of different sizes; what shares another scalar stays, and joins its like.
-module attributes {ds.target = "cuda:sm_90"} {
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
   // CHECK: ds.kernel @scale inputs 2 buffers [{{.*}}] items 2 {
   ds.kernel @scale inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
   ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
@@ -89,7 +89,7 @@ module attributes {ds.target = "cuda:sm_90"} {
 // -----
 
 // On the CPU a launch costs next to nothing.
-module attributes {ds.target = "cpu"} {
+module attributes {ds.machine = #ds.machine<>} {
   ds.kernel @scale inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<?xf32>, [1], device>] {
   ^bb0(%x: tensor<?xf32>, %s: tensor<f32>):
     %ss = ds.broadcast %s dims [] : tensor<f32> -> tensor<?xf32>

@@ -10,12 +10,16 @@
 !whole = !ds.buffer<tensor<524288xf32>, [1], device>
 
 ds.mesh @mesh axes [dp = 2]
-ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<segment>} : tensor<262144xf32>
-ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<segment>} : tensor<262144xf32>
+ds.state @a role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = #ds.stay<segment>} : tensor<262144xf32>
+ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = #ds.stay<segment>} : tensor<262144xf32>
 
 // No gathers, no decision.
+// CHECK: module attributes {ds.decisions = #ds.decisions<gathers = [{function = "two_layers", kept = ["a", "b"], kept_bytes = 4194304, exposed_seconds =
+// AGAIN: [{function = "two_layers", kept = ["b"], kept_bytes = {{[0-9]+}}, again = [{for_backward = true, reason = reuse_elements, states = ["a"],
+// TIGHT: [{function = "two_layers", kept = ["b"], kept_bytes = {{[0-9]+}}, again = [{for_backward = true, states = ["a"], wanted = 12582912, limit = 11534336}]
+// TIGHTER: [{function = "two_layers", kept = ["b"], kept_bytes = {{[0-9]+}}, again = [{for_backward = true, states = ["a"],
+// FEW: [{function = "two_layers", kept = ["b"], kept_bytes = {{[0-9]+}}, again = [{for_backward = true, reason = live_elements, states = ["a"], wanted = 1048576, limit = 600000}]
 // CHECK-LABEL: func.func @nothing_to_gather
-// CHECK-NOT: ds.gathers
 // CHECK: return
 func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
   return
@@ -24,7 +28,6 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // Two layers, forward and backward. E1: @b's gather is issued before the first layer's command, which hides it.
 // E2, E4: both are kept for backward.
 // CHECK-LABEL: func.func @two_layers
-// CHECK-SAME: ds.gathers = {exposed_seconds = {{.*}}, gathered_again = [], kept = ["a", "b"], kept_bytes = 4194304 : i64, {{.*}} notes = ["2 gathered values stay for backward (4.0 MiB): a, b; there is room, and each saves a gather"]
 // CHECK: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
 // CHECK: ds.communicate all_gather ins(%[[B:arg[0-9]+]])
 // CHECK: ds.call copy
@@ -33,7 +36,6 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 //
 // E3: with nothing kept over another parameter's use, @a is gathered again; nothing lies between @b's uses.
 // AGAIN-LABEL: func.func @two_layers
-// AGAIN-SAME: gathered_again = ["a"], kept = ["b"]
 // AGAIN-COUNT-3: ds.communicate
 // AGAIN-NOT: ds.communicate
 // AGAIN: return
@@ -49,8 +51,6 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // E3: states 2 x 1 MiB, input 2 MiB, activations 2 MiB and from the second command on 4 MiB. Of 11 MiB @a, @b ahead of
 // need take 6 + 4, so that is done; @a beside @b's use would take 8 + 4, so it goes and is gathered again behind that.
 // TIGHT-LABEL: func.func @two_layers
-// TIGHT-SAME: gathered_again = ["a"], kept = ["b"]
-// TIGHT-SAME: 1 value is gathered again for backward: a; memory: keeping one takes 12.0 MiB, the limit is 11.0 MiB
 // TIGHT: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
 // TIGHT: ds.communicate all_gather ins(%[[B:arg[0-9]+]])
 // TIGHT: ds.call copy
@@ -65,7 +65,6 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 //
 // E1, E3: 9.5 MiB do not hold @b ahead of need: it is gathered where it is needed, beside nothing.
 // TIGHTER-LABEL: func.func @two_layers
-// TIGHTER-SAME: gathered_again = ["a"], kept = ["b"]
 // TIGHTER: ds.communicate all_gather ins(%[[A:arg[0-9]+]])
 // TIGHTER-NOT: ds.communicate
 // TIGHTER: ds.call copy
@@ -74,8 +73,6 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 //
 // E3: 524288 elements at a time, so @a cannot stay over @b's use.
 // FEW-LABEL: func.func @two_layers
-// FEW-SAME: gathered_again = ["a"], kept = ["b"]
-// FEW-SAME: stage3_max_live_parameters: keeping one takes 1048576 elements, the limit is 600000
 func.func @two_layers(%a: !part {ds.state = @a}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) {
   %fa = ds.alloc communication : !whole
   ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole

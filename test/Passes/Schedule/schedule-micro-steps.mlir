@@ -7,19 +7,20 @@
 
 // Eight micro-steps: @first, six times @middle, @last, which reads each once: 2 + 6 * 2 + 1 = 15 gathers. Without a limit both parameters are gathered once in a step, into
 // states of their own; @last changes @a's shard behind the last use. Evaluation gathers into the same places.
-module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world = 2 : i64}} {
+// CHECK: gathers = [{function = "first", kept_for_step = ["a.parameter", "b"], kept_for_step_bytes = 4194304, saved_gathers = 15,
+// TIGHT: gathers = [{function = "first", kept_for_step = ["{{a.parameter|b}}"], kept_for_step_bytes = 2097152, {{.*}}{function = "middle", {{.*}}again = [{states = ["{{.*}}"], wanted = 12582912, limit = 11534336}]
+// AGAIN: gathers = [{function = "first", kept = ["b"], kept_bytes = 2097152, again = [{for_backward = true, reason = reuse_elements, states = ["a.parameter"], wanted = 524288}
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, world = 2>} {
   ds.mesh @mesh axes [dp = 2]
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
-  // CHECK: ds.state @a.gathered role (buffer) {{.*}} {ds.gathered_from = @a.parameter} : tensor<524288xf32>
-  ds.state @a.parameter role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
-  // CHECK: ds.state @b.gathered role (buffer) {{.*}} {ds.gathered_from = @b} : tensor<524288xf32>
-  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<step>} : tensor<262144xf32>
+  // CHECK: ds.state @a.gathered role (buffer) {{.*}} {gathered_from = @a.parameter} : tensor<524288xf32>
+  ds.state @a.parameter role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = #ds.stay<step>} : tensor<262144xf32>
+  // CHECK: ds.state @b.gathered role (buffer) {{.*}} {gathered_from = @b} : tensor<524288xf32>
+  ds.state @b role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = #ds.stay<step>} : tensor<262144xf32>
 
   // CHECK-LABEL: func.func @first
   // CHECK-SAME: %[[A:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @a.gathered}, %[[B:[a-z0-9]+]]: !ds.buffer<tensor<524288xf32>, [1], device> {ds.state = @b.gathered})
-  // CHECK-SAME: kept_for_step = ["a.parameter", "b"], kept_for_step_bytes = 4194304
-  // CHECK-SAME: notes = ["2 gathered values stay for all micro-steps (4.0 MiB): a.parameter, b; there is room, and one gather takes the place of 15"]
   // CHECK: ds.communicate all_gather {{.*}} outs(%[[A]])
   // CHECK: ds.communicate all_gather {{.*}} outs(%[[B]])
   // CHECK-NOT: ds.communicate
@@ -27,15 +28,12 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   //
   // 11 MiB: 2 of shards, 2 of input, 4 of activations and what the running op reads leave room for one parameter.
   // TIGHT-LABEL: func.func @first
-  // TIGHT-SAME: kept_for_step = ["{{a.parameter|b}}"], kept_for_step_bytes = 2097152
   // TIGHT-COUNT-3: ds.communicate
   // TIGHT-NOT: ds.communicate
   // TIGHT: return
   //
   // Nothing lies between the uses of @b in a micro-step, but @a's do from one to the next.
   // AGAIN-LABEL: func.func @first
-  // AGAIN-SAME: gathered_again = ["a.parameter"], kept = ["b"], {{.*}} kept_for_step = []
-  // AGAIN-SAME: notes = ["1 gathered value stays for backward (2.0 MiB): b; there is room, and each saves a gather", "1 value is gathered again for backward: a.parameter; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0"]
   func.func @first(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
@@ -63,13 +61,11 @@ module attributes {ds.training = {gradient_accumulation_steps = 8 : i64, world =
   // CHECK: ds.call copy(%[[A]], %
   //
   // TIGHT-LABEL: func.func @middle
-  // TIGHT-SAME: gathered anew in each micro-step: {{.*}}; memory: keeping one takes 12.0 MiB, the limit is 11.0 MiB
   // TIGHT-COUNT-2: ds.communicate
   // TIGHT-NOT: ds.communicate
   // TIGHT: return
   //
   // AGAIN-LABEL: func.func @middle
-  // AGAIN-SAME: gathered anew in each micro-step: {{.*}}; stage3_max_reuse_distance: keeping one takes 524288 elements, the limit is 0
   func.func @middle(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc communication : !whole
     ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole

@@ -9,9 +9,9 @@
 // COPIES-NOT: ds.call copy(
 // COPIES: return
 
+// CHECK: gathers = [{{.*}}{function = "last", kept = ["b1.parameter"], kept_bytes = {{[0-9]+}}, exposed_seconds
 // CHECK: ds.arena device
 // CHECK-LABEL: func.func @last
-// CHECK-SAME: ds.gathers = {{.*}}gathered_again = [], kept = ["b1.parameter"]
 // CHECK: ds.communicate all_gather {{.*}} number 0 on gather
 // CHECK: ds.communicate all_gather {{.*}} number 1 on gather
 // CHECK: ds.call matmul
@@ -25,16 +25,16 @@
 // CHECK: ds.wait {{.*}} on compute
 // CHECK: ds.launch {{.*}} outs(%arg1)
 // CHECK: return
-module attributes {ds.training = {gradient_accumulation_steps = 1 : i64, world = 2 : i64}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1, world = 2>} {
   ds.mesh @mesh axes [dp = 2]
   ds.state @h.0.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
   ds.state @h.0.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   ds.bucket @b0 members [@h.0.w, @h.0.b] offsets [0, 4096] elements 4160
-  ds.state @b0.parameter role(parameter) bucket(@b0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<segment>} : tensor<4160xf32>
+  ds.state @b0.parameter role(parameter) bucket(@b0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = #ds.stay<segment>} : tensor<4160xf32>
   ds.state @h.1.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
   ds.state @h.1.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   ds.bucket @b1 members [@h.1.w, @h.1.b] offsets [0, 4096] elements 4160
-  ds.state @b1.parameter role(parameter) bucket(@b1) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.stay = #ds.stay<segment>} : tensor<4160xf32>
+  ds.state @b1.parameter role(parameter) bucket(@b1) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) {stay = #ds.stay<segment>} : tensor<4160xf32>
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   func.func @last(%x: tensor<32x64xf32> {ds.input = "x"}, %p0: tensor<2080xf32> {ds.state = @b0.parameter}, %p1: tensor<2080xf32> {ds.state = @b1.parameter}) -> (tensor<f32> {ds.state = @loss}, tensor<2080xf32> {ds.state = @b0.parameter}, tensor<2080xf32> {ds.state = @b1.parameter}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %ff0 = ds.all_gather %p0 along dp : tensor<2080xf32> -> tensor<4160xf32>

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-split-columns --split-input-file | FileCheck %s
 
-module attributes {ds.target = "cuda:sm_90"} {
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // 768 columns of 2 bytes are 48 strips of 32 bytes; 16 parts of 512 rows make 768 blocks of them.
 // CHECK-LABEL: @cuts_a_bias
 func.func @cuts_a_bias(%x: tensor<8192x768xbf16>) -> tensor<768xbf16> {

@@ -7,8 +7,8 @@
 // Two micro-steps of one layer on two ranks: a weight of 32 elements, a bias of 8, which stage 3 keeps whole, and a
 // frozen table. Each trained one has a bucket of 64 elements, 32 per rank.
 
-module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, world = 2 : i64,
-    zero_optimization = {stage = STAGE : i64, stage3_param_persistence_threshold = 8 : i64}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = 2,
+    zero_optimization = {stage = STAGE, stage3_param_persistence_threshold = 8}>} {
   ds.state @h.0.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   ds.state @h.0.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.f role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>

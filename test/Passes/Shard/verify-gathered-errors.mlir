@@ -7,7 +7,7 @@
 // behind that its backward reads what was gathered before.
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
@@ -31,14 +31,14 @@ func.func @evaluate(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !
 
 // -----
 
-// expected-error@+1 {{'ds.state' op expects ds.gathered_from to name a state}}
-ds.state @e6_no_shard role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+// expected-error@+1 {{'ds.state' op expects gathered_from to name a state}}
+ds.state @e6_no_shard role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 
 // -----
 
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects a value that stays for the step to be gathered before, and its shard to be as it was then}}
   ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
@@ -49,7 +49,7 @@ func.func @e6_never_gathered(%g: !whole {ds.state = @g}, %x: !whole {ds.input = 
 
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in the first segment and in evaluation, to write a value that stays for the step}}
   ds.call fill(%g) writes [0] params [0.0 : f64] on compute : !whole
@@ -63,7 +63,7 @@ func.func @e6_written_by_compute(%g: !whole {ds.state = @g}) attributes {ds.segm
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
 ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   // expected-error@+1 {{'ds.communicate' op expects only gathers of its shard, in the first segment and in evaluation, to write}}
   ds.communicate all_gather ins(%q) outs(%g) along dp on gather : (!part) -> !whole
@@ -76,7 +76,7 @@ func.func @e6_gathered_from_another(%q: !part {ds.state = @q}, %g: !whole {ds.st
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @first() attributes {ds.segment = #ds.segment<forward, backward>} {
   return
 }
@@ -92,7 +92,7 @@ func.func @e6_gathered_in_the_middle(%p: !part {ds.state = @p}, %g: !whole {ds.s
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @first(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   return
@@ -116,7 +116,7 @@ ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @last(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   return
@@ -133,7 +133,7 @@ func.func @e6_evaluation_gathers_anew(%g: !whole {ds.state = @g}, %x: !whole {ds
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @e6_update_reads_behind_itself(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
@@ -148,7 +148,7 @@ func.func @e6_update_reads_behind_itself(%p: !part {ds.state = @p}, %g: !whole {
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @e6_shard_changed_by_backward(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<backward>} : !part
@@ -163,7 +163,7 @@ func.func @e6_shard_changed_by_backward(%p: !part {ds.state = @p}, %g: !whole {d
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @e6_gathered_behind_the_update(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
@@ -178,7 +178,7 @@ func.func @e6_gathered_behind_the_update(%p: !part {ds.state = @p}, %g: !whole {
 !whole = !ds.buffer<tensor<4xf32>, [1], device>
 ds.mesh @mesh axes [dp = 2]
 ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
-ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {ds.gathered_from = @p} : tensor<4xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
 func.func @update(%p: !part {ds.state = @p}, %g: !whole {ds.state = @g}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<update>} {
   ds.communicate all_gather ins(%p) outs(%g) along dp on gather : (!part) -> !whole
   ds.call fill(%p) writes [0] params [0.0 : f64] on compute {ds.work = #ds.work<update>} : !part

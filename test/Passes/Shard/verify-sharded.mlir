@@ -77,7 +77,7 @@ module {
 
 // -----
 
-module attributes {ds.training = {world = 4 : i64}} {
+module attributes {ds.training = #ds.training<world = 4>} {
   // expected-error@+1 {{'ds.mesh' op expects sizes that multiply to the 4 ranks of ds.training, but they multiply to 2}}
   ds.mesh @mesh axes [dp = 2]
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {

@@ -3,8 +3,8 @@
 // The gradients of a loss in chunks are one chain of products in f32. What is kept is added once it is complete, until
 // ds-decompose starts the chain from it (decompose-accumulate.mlir). Evaluation makes the chunks of the loss, and no gradient.
 
-module @chunks attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "lion", lr = 0.5 : f64},
-    loss_chunks = 2 : i64, precision = {compute = "bf16", gradient = "f32"}}} {
+module @chunks attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = lion, lr = 0.5},
+    loss_chunks = 2, precision = {compute = bf16, gradient = f32}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6x8xf32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %t: tensor<4xi64> {ds.input = "t"}, %w: tensor<6x8xf32> {ds.state = @w}) -> tensor<f32> {
     %h = ds.matmul %x, %w transpose_rhs : tensor<4x8xf32>, tensor<6x8xf32> -> tensor<4x6xf32>

@@ -22,7 +22,7 @@ func.func @forward(%w: tensor<f32> {ds.state = @lr}) -> (tensor<f32>, tensor<f32
 
 // -----
 
-module attributes {ds.training = {loss_scale = {skip = true}}} {
+module attributes {ds.training = #ds.training<loss_scale = {skip = true}>} {
   // expected-error@+1 {{expects a name that the step does not use itself, but got "skipped"}}
   ds.state @skipped role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   func.func @forward(%w: tensor<f32> {ds.state = @skipped}) -> (tensor<f32>, tensor<f32> {ds.gradient = @skipped}) {
@@ -32,7 +32,7 @@ module attributes {ds.training = {loss_scale = {skip = true}}} {
 
 // -----
 
-module attributes {ds.training = {loss_scale = {skip = true, scale = true, dynamic = true}}} {
+module attributes {ds.training = #ds.training<loss_scale = {skip = true, scale = true, dynamic = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   // expected-error@+2 {{expects a state @loss_scale, but the module has none}}
   // expected-note@+1 {{--ds-differentiate declares it, by the same ds.training}}

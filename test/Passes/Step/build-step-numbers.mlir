@@ -6,7 +6,7 @@
 // CHECK: 15 modules agree
 
 // Nothing said: Adam without decay.
-module attributes {ds.training = {}} {
+module attributes {ds.training = #ds.training<>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -25,7 +25,7 @@ module attributes {ds.training = {}} {
 // -----
 
 // AdamW; biases are not decayed; three micro-steps; clipped.
-module attributes {ds.training = {gradient_accumulation_steps = 3 : i64, gradient_clipping = 0.5 : f64, no_decay = ["^b$"], optimizer = {type = "adam", lr = 0.05 : f64, weight_decay = 0.1 : f64}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 3, gradient_clipping = 0.5, no_decay = ["^b$"], optimizer = {type = adam, lr = 0.05, weight_decay = 0.1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -44,7 +44,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 3 : i64, gradien
 // -----
 
 // Two micro-steps, not clipped.
-module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "adam", lr = 0.05 : f64, weight_decay = 0.1 : f64}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = adam, lr = 0.05, weight_decay = 0.1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -63,7 +63,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
 // -----
 
 // Adam with L2 decay, own betas and epsilon, a bound that is never reached.
-module attributes {ds.training = {gradient_clipping = 1.0e6 : f64, optimizer = {type = "adam", lr = 0.05 : f64, weight_decay = 0.1 : f64, adam_w_mode = false, beta1 = 0.8 : f64, beta2 = 0.9 : f64, eps = 0.01 : f64}}} {
+module attributes {ds.training = #ds.training<gradient_clipping = 1.0e6, optimizer = {type = adam, lr = 0.05, weight_decay = 0.1, adam_w_mode = false, beta1 = 0.8, beta2 = 0.9, eps = 0.01}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -82,7 +82,7 @@ module attributes {ds.training = {gradient_clipping = 1.0e6 : f64, optimizer = {
 // -----
 
 // Adam without bias correction.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64, weight_decay = 0.1 : f64, bias_correction = false}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05, weight_decay = 0.1, bias_correction = false}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -101,7 +101,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64, w
 // -----
 
 // Plain SGD.
-module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.01}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -120,7 +120,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64}}} 
 // -----
 
 // SGD with momentum and decay.
-module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64, momentum = 0.9 : f64, weight_decay = 0.1 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.01, momentum = 0.9, weight_decay = 0.1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -139,7 +139,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64, mo
 // -----
 
 // SGD with dampening.
-module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64, momentum = 0.9 : f64, dampening = 0.5 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.01, momentum = 0.9, dampening = 0.5}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -158,7 +158,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64, mo
 // -----
 
 // Nesterov.
-module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64, momentum = 0.9 : f64, nesterov = true}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.01, momentum = 0.9, nesterov = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -177,7 +177,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.01 : f64, mo
 // -----
 
 // Adagrad.
-module attributes {ds.training = {optimizer = {type = "adagrad", weight_decay = 0.1 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adagrad, weight_decay = 0.1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -196,7 +196,7 @@ module attributes {ds.training = {optimizer = {type = "adagrad", weight_decay = 
 // -----
 
 // Lion.
-module attributes {ds.training = {optimizer = {type = "lion", lr = 0.01 : f64, weight_decay = 0.1 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = lion, lr = 0.01, weight_decay = 0.1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -215,7 +215,7 @@ module attributes {ds.training = {optimizer = {type = "lion", lr = 0.01 : f64, w
 // -----
 
 // Lamb.
-module attributes {ds.training = {optimizer = {type = "lamb", lr = 0.01 : f64, weight_decay = 0.1 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = lamb, lr = 0.01, weight_decay = 0.1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -234,7 +234,7 @@ module attributes {ds.training = {optimizer = {type = "lamb", lr = 0.01 : f64, w
 // -----
 
 // Lamb with a narrow trust ratio.
-module attributes {ds.training = {optimizer = {type = "lamb", lr = 0.01 : f64, min_coeff = 0.9 : f64, max_coeff = 1.1 : f64, bias_correction = false}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = lamb, lr = 0.01, min_coeff = 0.9, max_coeff = 1.1, bias_correction = false}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -253,7 +253,7 @@ module attributes {ds.training = {optimizer = {type = "lamb", lr = 0.01 : f64, m
 // -----
 
 // Adagrad with a rate that decays, from a sum that is not zero.
-module attributes {ds.training = {optimizer = {type = "adagrad", lr = 0.05 : f64, lr_decay = 0.1 : f64, initial_accumulator_value = 0.5 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adagrad, lr = 0.05, lr_decay = 0.1, initial_accumulator_value = 0.5}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -272,7 +272,7 @@ module attributes {ds.training = {optimizer = {type = "adagrad", lr = 0.05 : f64
 // -----
 
 // Lamb with epsilon inside the root.
-module attributes {ds.training = {optimizer = {type = "lamb", lr = 0.01 : f64, eps = 0.01 : f64, eps_inside_sqrt = true}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = lamb, lr = 0.01, eps = 0.01, eps_inside_sqrt = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>

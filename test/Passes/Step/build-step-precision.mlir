@@ -3,8 +3,8 @@
 // bf16 without ZeRO: the optimizer steps an f32 master, from which the parameter is rounded; a step whose gradients
 // are not finite changes nothing. Frozen parameters have no master. Gradients of micro-steps add up in f32.
 // CHECK-LABEL: module @masters
-module @masters attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "lion", lr = 0.5 : f64},
-    precision = {compute = "bf16", gradient = "f32"}, loss_scale = {skip = true}}} {
+module @masters attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = lion, lr = 0.5},
+    precision = {compute = bf16, gradient = f32}, loss_scale = {skip = true}>} {
   // CHECK-DAG: ds.state @w.master role{{ ?}}(master) slot("master") owner(@w) {{.*}} : tensor<6x8xf32>
   // CHECK-DAG: ds.state @w.exp_avg role{{ ?}}(moment) slot("exp_avg") owner(@w) {{.*}} : tensor<6x8xf32>
   // CHECK-DAG: ds.state @w.grad role{{ ?}}(gradient) slot("grad") owner(@w) {{.*}} : tensor<6x8xf32>
@@ -46,7 +46,7 @@ module @masters attributes {ds.training = {gradient_accumulation_steps = 2 : i64
 
 // 16-bit masters are the parameters themselves; moments are as asked.
 // CHECK-LABEL: module @narrow_states
-module @narrow_states attributes {ds.training = {optimizer = {type = "lion"}, precision = {compute = "bf16", gradient = "bf16", master = "bf16", moment = "bf16"}}} {
+module @narrow_states attributes {ds.training = #ds.training<optimizer = {type = lion}, precision = {compute = bf16, gradient = bf16, master = bf16, moment = bf16}>} {
   // CHECK-NOT: .master
   // CHECK: ds.state @w.exp_avg role{{ ?}}(moment) slot("exp_avg") owner(@w) {{.*}} : tensor<8xbf16>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
@@ -61,8 +61,8 @@ module @narrow_states attributes {ds.training = {optimizer = {type = "lion"}, pr
 
 // The backward pass starts from the scale; the norm is unscaled, and so is the gradient: both divide by the same state.
 // CHECK-LABEL: module @scaled
-module @scaled attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "sgd"}, precision = {compute = "f16", gradient = "f16"},
-    loss_scale = {skip = true, scale = true, dynamic = true, initial = 256.0 : f64, hysteresis = 3 : i64}}} {
+module @scaled attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd}, precision = {compute = f16, gradient = f16},
+    loss_scale = {skip = true, scale = true, dynamic = true, initial = 256.0, hysteresis = 3}>} {
   // CHECK-DAG: ds.state @loss_scale role{{ ?}}(scalar) init(#ds.init<constant, 2.560000e+02, 0.000000e+00>) {{.*}} : tensor<f32>
   // CHECK-DAG: ds.state @hysteresis role{{ ?}}(scalar) init(#ds.init<constant, 3.000000e+00, 0.000000e+00>) {{.*}} : tensor<i64>
   // CHECK-DAG: ds.state @good_steps role{{ ?}}(scalar) init(#ds.init<zero, {{.*}} : tensor<i64>

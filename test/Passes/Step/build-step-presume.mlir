@@ -4,7 +4,7 @@
 // bits.
 
 // CHECK-LABEL: module @clipped
-module @clipped attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {type = "sgd"}, offload = {optimizer = 1.0 : f64, speculate = true}}} {
+module @clipped attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer = {type = sgd}, offload = {optimizer = 1.0, speculate = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w})
       -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
@@ -25,8 +25,8 @@ module @clipped attributes {ds.training = {gradient_clipping = 0.5 : f64, optimi
 // What counts steps reads no guess.
 
 // CHECK-LABEL: module @scaled
-module @scaled attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {type = "sgd"}, precision = {compute = "f16", gradient = "f16"},
-    loss_scale = {skip = true, scale = true, dynamic = true}, offload = {optimizer = 1.0 : f64, speculate = true}}} {
+module @scaled attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer = {type = sgd}, precision = {compute = f16, gradient = f16},
+    loss_scale = {skip = true, scale = true, dynamic = true}, offload = {optimizer = 1.0, speculate = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @loss_scale role(scalar) init(#ds.init<constant, 256.0, 0.0>) home(device) : tensor<f32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w},
@@ -52,7 +52,7 @@ module @scaled attributes {ds.training = {gradient_clipping = 0.5 : f64, optimiz
 // Without either all is known from the start: there is nothing to presume.
 
 // CHECK-LABEL: module @known
-module @known attributes {ds.training = {optimizer = {type = "sgd"}, offload = {optimizer = 1.0 : f64, speculate = true}}} {
+module @known attributes {ds.training = #ds.training<optimizer = {type = sgd}, offload = {optimizer = 1.0, speculate = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w})
       -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {

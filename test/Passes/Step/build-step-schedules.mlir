@@ -5,7 +5,7 @@
 // CHECK: 9 modules agree
 
 // Warm-up along a logarithm, 4 steps, then constant.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "WarmupLR", warmup_min_lr = 0.001 : f64, warmup_max_lr = 0.1 : f64, warmup_num_steps = 4 : i64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = WarmupLR, warmup_min_lr = 0.001, warmup_max_lr = 0.1, warmup_num_steps = 4}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -24,7 +24,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // Warm-up along a line from 0.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "WarmupLR", warmup_max_lr = 0.1 : f64, warmup_num_steps = 4 : i64, warmup_log = false}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = WarmupLR, warmup_max_lr = 0.1, warmup_num_steps = 4, warmup_log = false}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -43,7 +43,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // Warm-up and decay to the end, which is passed.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "WarmupDecayLR", warmup_max_lr = 0.1 : f64, warmup_num_steps = 3 : i64, total_num_steps = 6 : i64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = WarmupDecayLR, warmup_max_lr = 0.1, warmup_num_steps = 3, total_num_steps = 6}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -62,7 +62,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // Warm-up and cosine, past its end.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "WarmupCosineLR", warmup_num_steps = 2 : i64, total_num_steps = 6 : i64, warmup_min_ratio = 0.1 : f64, cos_min_ratio = 0.05 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = WarmupCosineLR, warmup_num_steps = 2, total_num_steps = 6, warmup_min_ratio = 0.1, cos_min_ratio = 0.05}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -81,7 +81,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // Range test.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "LRRangeTest", lr_range_test_min_lr = 0.01 : f64, lr_range_test_step_size = 3 : i64, lr_range_test_step_rate = 2.0 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = LRRangeTest, lr_range_test_min_lr = 0.01, lr_range_test_step_size = 3, lr_range_test_step_rate = 2.0}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -100,7 +100,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // Range test with stairs.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "LRRangeTest", lr_range_test_min_lr = 0.01 : f64, lr_range_test_step_size = 3 : i64, lr_range_test_staircase = true}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = LRRangeTest, lr_range_test_min_lr = 0.01, lr_range_test_step_size = 3, lr_range_test_staircase = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -119,7 +119,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // One cycle with momentum, decaying after 2 + 3 steps.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "OneCycle", cycle_min_lr = 0.001 : f64, cycle_max_lr = 0.1 : f64, cycle_first_step_size = 2 : i64, cycle_second_step_size = 3 : i64, decay_step_size = 2 : i64, decay_lr_rate = 0.5 : f64, decay_mom_rate = 0.01 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = OneCycle, cycle_min_lr = 0.001, cycle_max_lr = 0.1, cycle_first_step_size = 2, cycle_second_step_size = 3, decay_step_size = 2, decay_lr_rate = 0.5, decay_mom_rate = 0.01}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -138,7 +138,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // One cycle without momentum or decay.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "OneCycle", cycle_min_lr = 0.001 : f64, cycle_max_lr = 0.1 : f64, cycle_first_step_size = 3 : i64, cycle_momentum = false}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = OneCycle, cycle_min_lr = 0.001, cycle_max_lr = 0.1, cycle_first_step_size = 3, cycle_momentum = false}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
@@ -157,7 +157,7 @@ module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, 
 // -----
 
 // One cycle in stairs: 2 on 4 steps up, 3 on 3 steps down.
-module attributes {ds.training = {optimizer = {type = "adam", lr = 0.05 : f64}, scheduler = {type = "OneCycle", cycle_min_lr = 0.001 : f64, cycle_max_lr = 0.1 : f64, cycle_first_step_size = 4 : i64, cycle_second_step_size = 3 : i64, cycle_first_stair_count = 2 : i64, cycle_second_stair_count = 3 : i64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = adam, lr = 0.05}, scheduler = {type = OneCycle, cycle_min_lr = 0.001, cycle_max_lr = 0.1, cycle_first_step_size = 4, cycle_second_step_size = 3, cycle_first_stair_count = 2, cycle_second_stair_count = 3}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<6x5xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>
   ds.state @unused role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<6xf32>

@@ -3,8 +3,8 @@
 // Each parameter is updated by one op: what it reads of its own are states, what all elements share are scalars. The
 // clipping coefficient and the rate of a schedule come from outside, a hyperparameter is a constant of the body.
 
-module attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {type = "sgd", momentum = 0.9 : f64},
-    scheduler = {type = "WarmupLR", warmup_num_steps = 10 : i64}}} {
+module attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer = {type = sgd, momentum = 0.9},
+    scheduler = {type = WarmupLR, warmup_num_steps = 10}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xbf16>
   func.func @forward(%x: tensor<8xbf16> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xbf16> {ds.state = @w})
       -> (tensor<f32>, tensor<8xbf16> {ds.gradient = @w}) {
@@ -24,7 +24,7 @@ module attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {ty
 
 // What clips all gradients waits for all of them: their squares are one sum.
 
-module attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer = {type = sgd}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"}, %l: tensor<f32> {ds.input = "l"},
@@ -47,7 +47,7 @@ module attributes {ds.training = {gradient_clipping = 0.5 : f64, optimizer = {ty
 
 // An update that does not wait comes as soon as its gradient is there, and so do its squares: the gradient may die.
 
-module attributes {ds.training = {optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"}, %l: tensor<f32> {ds.input = "l"},
@@ -71,7 +71,7 @@ module attributes {ds.training = {optimizer = {type = "sgd"}}} {
 
 // Lamb's step looks at the parameter as a whole.
 
-module attributes {ds.training = {optimizer = {type = "lamb"}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = lamb}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w})
       -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {

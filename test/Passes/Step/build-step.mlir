@@ -2,7 +2,7 @@
 
 // One micro-step: only @last and @evaluate. A plain rate is a constant of the update. The loss state is the loss.
 
-module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.5 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.5}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @u role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}, %u: tensor<8xf32> {ds.state = @u})
@@ -41,7 +41,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.5 : f64}}} {
 
 // Two micro-steps need no @middle. @first writes the gradient as it is; @last adds it inside its product.
 
-module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd}>} {
   ds.state @two role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8x4xf32> {ds.state = @two})
       -> (tensor<f32>, tensor<8x4xf32> {ds.gradient = @two}) {
@@ -72,7 +72,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
 // With four, @middle adds to what is kept. A tied table's two gradients meet in one chain: what is kept, the product
 // into it, the rows into that. No table is made beside it.
 
-module attributes {ds.training = {gradient_accumulation_steps = 4 : i64, optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 4, optimizer = {type = sgd}>} {
   ds.state @t role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%i: tensor<2xi64> {ds.input = "i"}, %x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %l: tensor<f32> {ds.input = "l"}, %t: tensor<8x4xf32> {ds.state = @t})
       -> (tensor<f32>, tensor<8x4xf32> {ds.gradient = @t}) {
@@ -101,7 +101,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 4 : i64, optimiz
 
 // A product that something else reads as well, or with a ReLU, is not accumulated into.
 
-module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd}>} {
   ds.state @single role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %v: tensor<8x4xf32> {ds.state = @single}, %w: tensor<8x4xf32> {ds.state = @w})
@@ -122,7 +122,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
 // Without clipping the second layer is updated before the first layer's gradient is made, but after its weight was
 // read for the last time: by the product that carries the gradient on.
 
-module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.5 : f64}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.5}>} {
   ds.state @early role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   func.func @forward(%x: tensor<4x4xf32> {ds.input = "x"}, %v: tensor<4x4xf32> {ds.state = @early}, %w: tensor<4x4xf32> {ds.state = @w})
@@ -149,7 +149,7 @@ module attributes {ds.training = {optimizer = {type = "sgd", lr = 0.5 : f64}}} {
 
 // With clipping all updates follow the norm: one coefficient, min(1, clipping / (norm + 1e-6)), for all gradients.
 
-module attributes {ds.training = {gradient_clipping = 2.0 : f64, optimizer = {type = "sgd", lr = 0.5 : f64}}} {
+module attributes {ds.training = #ds.training<gradient_clipping = 2.0, optimizer = {type = sgd, lr = 0.5}>} {
   ds.state @late role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<4xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %v: tensor<4xf32> {ds.state = @late}, %w: tensor<4xf32> {ds.state = @w})
@@ -186,7 +186,7 @@ module attributes {ds.training = {gradient_clipping = 2.0 : f64, optimizer = {ty
 // Squares are summed in f32 over 2 blocks of 16384 elements, in f64 over the blocks; the tail of
 // 40000 - 2 * 16384 = 7232 elements is a block of its own.
 
-module attributes {ds.training = {optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<optimizer = {type = sgd}>} {
   ds.state @blocks role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<200x200xf32>
   func.func @forward(%x: tensor<200x200xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<200x200xf32> {ds.state = @blocks})
       -> (tensor<f32>, tensor<200x200xf32> {ds.gradient = @blocks}) {
@@ -209,7 +209,7 @@ module attributes {ds.training = {optimizer = {type = "sgd"}}} {
 
 // The generator that dropout reads moves on by one in every micro-step; evaluation has no dropout and does not read it.
 
-module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimizer = {type = "sgd"}}} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd}>} {
   ds.state @random role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
   func.func @forward(%w: tensor<4xf32> {ds.state = @random}, %rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<f32>, tensor<4xf32> {ds.gradient = @random}) {
@@ -236,7 +236,7 @@ module attributes {ds.training = {gradient_accumulation_steps = 2 : i64, optimiz
 // Moments start as zero and belong to their parameter; those of a 16-bit parameter are f32. The name that no_decay
 // matches keeps its value: the other is multiplied by 1 - 0.5 * 0.25 = 0.875 first.
 
-module attributes {ds.training = {no_decay = ["bias$"], optimizer = {type = "lion", lr = 0.5 : f64, weight_decay = 0.25 : f64}}} {
+module attributes {ds.training = #ds.training<no_decay = ["bias$"], optimizer = {type = lion, lr = 0.5, weight_decay = 0.25}>} {
   ds.state @h.weight role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xbf16>
   ds.state @h.bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%l: tensor<f32> {ds.input = "l"}, %g: tensor<4xbf16> {ds.input = "g"}, %k: tensor<4xf32> {ds.input = "k"}, %w: tensor<4xbf16> {ds.state = @h.weight}, %b: tensor<4xf32> {ds.state = @h.bias})

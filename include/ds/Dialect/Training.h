@@ -1,15 +1,21 @@
-//===- TrainingAttr.h - The module attribute that says how to train -------------===//
+//===- Training.h - How a model is trained -----------------------------------------===//
 //
-// `ds.training` is how a resolved configuration reaches passes: a dictionary in the IR, so that a step can be
-// built by ds-opt from text alone. Here it meets its plain struct. Keys and meanings are DeepSpeed 0.19.6's
-// and stand in the description of ds-build-step; other passes may keep further top-level keys in the same
-// attribute.
+// `ds.training = #ds.training<...>` of a module is how a resolved configuration reaches passes, so that a
+// step can be built by ds-opt from text alone. This is its value. Keys and meanings are DeepSpeed 0.19.6's
+// and stand in the description of ds-build-step; TrainingFields.h has the keys.
 //
 //===----------------------------------------------------------------------------===//
-#ifndef DS_PASSES_TRAININGATTR_H
-#define DS_PASSES_TRAININGATTR_H
+#ifndef DS_DIALECT_TRAINING_H
+#define DS_DIALECT_TRAINING_H
 
-#include "ds/Dialect/Ds.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace mlir::ds {
 
@@ -32,6 +38,7 @@ struct OptimizerOptions {
 
   /// DeepSpeed's defaults of `kind`.
   static OptimizerOptions defaults(Kind kind);
+  bool operator==(const OptimizerOptions &) const = default;
 };
 
 /// How the learning rate moves. Steps are counted as DeepSpeed does; see lib/Passes/Support/Schedules.cpp.
@@ -55,6 +62,8 @@ struct ScheduleOptions {
   int64_t firstStairs = 0, secondStairs = 0;                  ///< 0: continuous
   bool cycleMomentum = true;
   double cycleMinMomentum = 0.8, cycleMaxMomentum = 0.9, decayMomentumRate = 0;
+
+  bool operator==(const ScheduleOptions &) const = default;
 };
 
 /// Element types that a configuration can ask for.
@@ -76,6 +85,7 @@ struct PrecisionOptions {
 
   /// True when parameters themselves are 16-bit.
   bool lowersParameters() const { return compute != FloatKind::F32 && !autocast; }
+  bool operator==(const PrecisionOptions &) const = default;
 };
 
 /// DeepSpeed's loss scaler. Steps are skipped when the gradient is not finite, and only then, if `skips`.
@@ -87,6 +97,8 @@ struct LossScaleOptions {
   int64_t window = 1000, hysteresis = 2;
   bool consecutiveHysteresis = false;
   double minimum = 1;
+
+  bool operator==(const LossScaleOptions &) const = default;
 };
 
 /// How data-parallel ranks divide parameters and what belongs to them. Sizes count elements.
@@ -100,6 +112,8 @@ struct ShardingOptions {
   int64_t parameterThreshold = 100000; ///< stage 3 keeps parameters of at most so many elements whole ...
   int64_t modelThreshold = std::numeric_limits<int64_t>::max(); ///< ... and at most so many of all
   std::optional<bool> reduceEachMicroStep; ///< and keep a part, not once per step; none: stages 2 and 3 do
+
+  bool operator==(const ShardingOptions &) const = default;
 };
 
 /// What is kept on the host, as far as ds-offload-states is told so.
@@ -122,6 +136,7 @@ struct OffloadOptions {
   bool isNone() const {
     return optimizer == 0 && !parameters && activations == Activations::Kept && !checkpoints;
   }
+  bool operator==(const OffloadOptions &) const = default;
 };
 
 /// What backward makes again instead of reading what forward kept, as far as ds-rematerialize-cheap is told
@@ -135,16 +150,22 @@ struct RecomputeOptions {
   /// Whether whole parts of forward must be made again.
   bool demandsLayers() const { return checkpoints > 0 || interval > 0 || !layers.empty(); }
   bool isOpen() const { return !demandsLayers() && ops.empty(); }
+  bool operator==(const RecomputeOptions &) const = default;
 };
 
+/// What becomes of the gradients of data-parallel ranks.
+enum class RankReduction { Mean, Sum };
+
+/// What the loss of a step is a mean over: micro-batches' means, or all targets.
+enum class LossMean { MicroBatches, Tokens };
+
 struct TrainingOptions {
-  int64_t accumulation = 1;  ///< micro-steps per step
-  int64_t world = 1;         ///< data-parallel ranks, each with micro-batches of its own
-  bool averagesRanks = true; ///< false: gradients of ranks are added up, not averaged
-  Type communicationType;    ///< element type in which gradients are reduced; null: their own
-  int64_t lossChunks = 0;    ///< of logits and their loss; 0: ds-split-loss chooses
-  bool meansOverTargets =
-      false;               ///< the loss of a step is a mean over its targets, not of micro-batches' means
+  int64_t accumulation = 1; ///< micro-steps per step
+  int64_t world = 1;        ///< data-parallel ranks, each with micro-batches of its own
+  RankReduction rankReduction = RankReduction::Mean;
+  std::optional<FloatKind> communicationType; ///< in which gradients are reduced; none: their own
+  int64_t lossChunks = 0;                     ///< of logits and their loss; 0: ds-split-loss chooses
+  LossMean lossMean = LossMean::MicroBatches;
   bool boundsLoss = false; ///< skip the step, too, where its loss is beyond @loss_limit; lossScale.skips then
   double clipping = 0;     ///< bound of the global gradient norm; 0: none
   OptimizerOptions optimizer;
@@ -154,17 +175,20 @@ struct TrainingOptions {
   ShardingOptions sharding;
   OffloadOptions offload;
   RecomputeOptions recompute;
-  std::vector<std::string>
-      noDecay; ///< regular expressions: parameters whose name matches one are not decayed
+  /// Regular expressions: parameters whose name matches one are not decayed.
+  std::vector<std::string> noDecay;
+
+  bool operator==(const TrainingOptions &) const = default;
 };
 
-/// The options of `module`; defaults where `ds.training` or a key is absent. Fails, with a diagnostic at the
-/// module, for unknown keys of a section, wrong types and impossible values.
-FailureOr<TrainingOptions> readTrainingAttr(ModuleOp module);
+llvm::hash_code hash_value(const TrainingOptions &options);
 
-/// The inverse. Keys are written out even where they are defaults: the IR then says what is done.
-DictionaryAttr makeTrainingAttr(MLIRContext *context, const TrainingOptions &options);
+/// How `module` is trained; the defaults where `ds.training` is absent.
+TrainingOptions getTraining(ModuleOp module);
+
+/// Says of `module` how it is trained. Fails, with a diagnostic at the module, for impossible values.
+LogicalResult setTraining(ModuleOp module, const TrainingOptions &options);
 
 } // namespace mlir::ds
 
-#endif // DS_PASSES_TRAININGATTR_H
+#endif // DS_DIALECT_TRAINING_H

@@ -1,0 +1,34 @@
+// What stands on modules is typed: what has its default is not printed, keys may come in any order.
+// RUN: ds-opt %s --split-input-file --verify-roundtrip | FileCheck %s
+
+// CHECK: module attributes {ds.training = #ds.training<>}
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1, reduce_op = mean, no_decay = [], optimizer = {type = adam, lr = 1.0e-3 : f64}, offload = {}>} {
+}
+
+// -----
+
+// Every kind of field: words, numbers, truth values, what may be absent, lists, and structs.
+// CHECK: #ds.training<gradient_clipping = 5.000000e-01, world = 2, reduce_op = sum, communication_data_type = bf16, loss_normalization = tokens, no_decay = ["bias$", "a\22b"],
+// CHECK-SAME: optimizer = {type = adagrad, eps = 1.000000e-08}, precision = {compute = f16}, zero_optimization = {stage = 1, reduce_each_micro_step = false}, recompute = {layers = [1, 3]}>
+module attributes {ds.training = #ds.training<zero_optimization = {reduce_each_micro_step = false, stage = 1}, world = 2 : i64, reduce_op = sum, communication_data_type = bf16,
+    loss_normalization = tokens, gradient_clipping = 0.5, no_decay = ["bias$", "a\22b"], optimizer = {type = adagrad, eps = 1.0e-8, lr = 1.0e-2}, precision = {compute = f16},
+    recompute = {layers = [1, 3]}>} {
+}
+
+// -----
+
+// CHECK: #ds.decisions<search = {holds_least = true, least_stride = 0}, loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
+// CHECK-SAME: choices = [{of = reduce_bucket}, {of = sub_group}, {of = parameter_place, elements = 8, space = nvme}],
+// CHECK-SAME: residency = {again = [{what = "gelu", values = 3}], largest = [{what = "add", layer = "h.0", bytes = 64, next = {way = {by = host}, more_seconds = 0x7FF0000000000000 : f64}}, {way = {by = pieces, size = 2}}], fits = true},
+// CHECK-SAME: gathers = [{function = "first", kept = ["w"], again = [{reason = choice, states = ["v"]}]}]>
+module attributes {ds.decisions = #ds.decisions<search = {least_stride = 0, holds_least = true, offers_loss = false}, loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
+    choices = [{of = reduce_bucket}, {of = sub_group}, {elements = 8, of = parameter_place, space = nvme}],
+    residency = {again = [{what = "gelu", values = 3}], largest = [{what = "add", layer = "h.0", bytes = 64, next = {way = {by = host}, more_seconds = 0x7FF0000000000000 : f64}}, {way = {by = pieces, size = 2}}], fits = true},
+    gathers = [{function = "first", kept = ["w"], again = [{reason = choice, states = ["v"]}]}]>} {
+}
+
+// -----
+
+// CHECK: module attributes {ds.machine = #ds.machine<target = "cuda:sm_90", node_local_saves = true>}
+module attributes {ds.machine = #ds.machine<node_local_saves = true, target = "cuda:sm_90">} {
+}
