@@ -11,9 +11,12 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <deque>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 namespace ds::rt {
 namespace {
@@ -169,6 +172,56 @@ TEST(Strangers, bringNoJobDown) {
           },
           std::chrono::seconds(60), /*finish=*/true);
   EXPECT_GT(caller.calls, 0u);
+}
+
+/// Copies half of the connections of this process, again and again, and holds each copy for a while: what a
+/// process does for an instant that starts another one, or that asks in one thread for the ends of what
+/// another thread has.
+class Copier {
+public:
+  Copier() : thread([this] { copyUntilOver(); }) {}
+  ~Copier() {
+    over = true;
+    thread.join();
+    for (const int copy : copies)
+      ::close(copy);
+  }
+  std::atomic<size_t> copied{0};
+
+private:
+  static constexpr int kMostSeen = 128, kFirstCopy = 512;
+  static constexpr size_t kMostHeld = 200;
+
+  static bool isConnection(int fd) {
+    sockaddr_in peer{};
+    socklen_t size = sizeof peer;
+    return ::getpeername(fd, reinterpret_cast<sockaddr *>(&peer), &size) == 0;
+  }
+
+  void copyUntilOver() {
+    for (int parity = 0; !over; parity = 1 - parity) {
+      for (int fd = 3 + parity; fd < kMostSeen; fd += 2)
+        if (const int copy = isConnection(fd) ? ::fcntl(fd, F_DUPFD_CLOEXEC, kFirstCopy) : -1; copy >= 0) {
+          copies.push_back(copy);
+          ++copied;
+        }
+      for (; copies.size() > kMostHeld; copies.pop_front())
+        ::close(copies.front());
+    }
+  }
+
+  std::deque<int> copies;
+  std::atomic<bool> over{false};
+  std::thread thread;
+};
+
+TEST(Strangers, that_hold_copies_of_connections_bring_no_job_down) {
+  Copier copier;
+  for (int job = 0; job < 4; ++job)
+    test::runRanksOn(
+        "gloo", 4, [](RankGroup &group) { EXPECT_OK(group.channel(0).barrier("meet")); },
+        std::chrono::seconds(60), /*finish=*/true);
+  EXPECT_GT(copier.copied, 0u);
 }
 
 } // namespace

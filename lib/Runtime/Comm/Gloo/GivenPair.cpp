@@ -105,6 +105,9 @@ GivenPair::GivenPair(tcp::Device &device, gloo::transport::Context &context, uin
   const int silent = ::eventfd(0, EFD_CLOEXEC); // nothing is ever to be read there
   if (silent < 0)
     throwFor("eventfd");
+  // Whoever else holds the call at this moment, be it a thread that asks whose it is, keeps it watched. So
+  // nothing is watched for on it any more: the end of `call` is not to be taken for the end of the pair.
+  device.registerDescriptor(descriptor, 0, handler);
   replaceBy(silent);
 }
 

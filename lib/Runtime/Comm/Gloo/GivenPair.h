@@ -3,8 +3,8 @@
 // Gloo has no way to hand a pair a connection: each listens at a port of its own and takes the first who
 // calls, whoever that is. Here the first is this process itself. Once the pair has taken that call, its
 // descriptor is known, and what stands behind a descriptor can be replaced (dup2), by one that is silent and
-// later by the connection that is given. Gloo is told of the new file as of any (registerDescriptor); of the
-// old one nothing is left, for the kernel forgets a file that nobody holds any more.
+// later by the connection that is given. Gloo is told of the new file as of any (registerDescriptor). The old
+// one is forgotten when nobody holds it any more, which may be later: until then it is watched for nothing.
 //
 // The price: this relies on a pair being one descriptor that is watched by its number, as in the packaged
 // Gloo. Where that is not so, no pair is made, and the error says so.
