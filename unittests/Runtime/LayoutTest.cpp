@@ -1,9 +1,9 @@
 //===- LayoutTest.cpp - Every element is where its layout says -----------------===//
 //
-// Random meshes, shapes and layouts against a model that places one element after the other.
+// Random layouts against a model that places one element after the other.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Runtime/Program/Layout.h"
+#include "RandomLayouts.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -11,72 +11,15 @@
 #include <algorithm>
 #include <map>
 #include <random>
+#include <set>
 
 namespace ds::rt {
 namespace {
 
 using Shape = std::vector<int64_t>;
 
-uint64_t elementsOf(const Shape &shape) {
-  uint64_t elements = 1;
-  for (int64_t size : shape)
-    elements *= static_cast<uint64_t>(size);
-  return elements;
-}
-
-struct Case {
-  Mesh mesh;
-  Layout layout;
-  Shape shape;
-};
-
-/// Axes are dealt out among dimensions and bucket; sizes are multiples of their parts, the bucket has room.
-Case randomCase(std::mt19937 &random) {
-  Case c;
-  const auto upTo = [&](uint32_t most) { return static_cast<uint32_t>(random() % (most + 1)); };
-  std::vector<MeshAxis> axes;
-  for (uint32_t count = upTo(4); axes.size() < count;)
-    axes.push_back({"a" + std::to_string(axes.size()), 1 + upTo(2)});
-  c.mesh = Mesh(axes);
-  c.layout.cuts.resize(upTo(3));
-  for (unsigned axis = 0; axis < c.mesh.numAxes(); ++axis) {
-    const size_t to = upTo(static_cast<uint32_t>(c.layout.cuts.size()) + 1);
-    if (to < c.layout.cuts.size())
-      c.layout.cuts[to].add(axis);
-    else if (to == c.layout.cuts.size())
-      c.layout.bucket.add(axis);
-  }
-  for (AxisSet cut : c.layout.cuts)
-    c.shape.push_back(c.mesh.size(cut) * upTo(3));
-  if (c.layout.isBucketed()) {
-    c.layout.offset = upTo(5);
-    const uint64_t needed = c.layout.offset + localElements(c.mesh, c.layout, c.shape) + upTo(3),
-                   shards = c.mesh.size(c.layout.bucket);
-    c.layout.shardElements = (needed + shards - 1) / shards;
-  }
-  return c;
-}
-
-/// Where `rank` has logical element `element`, by division alone; nothing where it has not.
-std::optional<uint64_t> placeOf(const Case &c, uint64_t element, uint32_t rank) {
-  Shape index(c.shape.size());
-  uint64_t rest = element, local = 0;
-  for (size_t d = c.shape.size(); d-- > 0; rest /= static_cast<uint64_t>(c.shape[d]))
-    index[d] = static_cast<int64_t>(rest % static_cast<uint64_t>(c.shape[d]));
-  for (size_t d = 0; d < c.shape.size(); ++d) {
-    const AxisSet cut = c.layout.cuts.empty() ? AxisSet() : c.layout.cuts[d];
-    const int64_t part = c.shape[d] / c.mesh.size(cut);
-    if (index[d] / part != c.mesh.position(rank, cut))
-      return std::nullopt;
-    local = local * static_cast<uint64_t>(part) + static_cast<uint64_t>(index[d] % part);
-  }
-  if (!c.layout.isBucketed())
-    return local;
-  const uint64_t inBucket = c.layout.offset + local;
-  if (inBucket / c.layout.shardElements != c.mesh.position(rank, c.layout.bucket))
-    return std::nullopt;
-  return inBucket % c.layout.shardElements;
-}
+using Case = test::RandomLayout;
+using test::placeOf;
 
 /// What the runs say, element by element; `most` is the longest run that is asked for.
 std::map<uint64_t, uint64_t> placesBy(const Case &c, uint32_t rank, uint64_t most) {
@@ -95,18 +38,24 @@ std::map<uint64_t, uint64_t> placesBy(const Case &c, uint32_t rank, uint64_t mos
   return places;
 }
 
+/// Where `rank` has elements [first, end) of the view.
+std::map<uint64_t, uint64_t> expectedPlaces(const Case &c, uint32_t rank, uint64_t first, uint64_t end) {
+  std::map<uint64_t, uint64_t> expected;
+  for (uint64_t element = first; element < end; ++element)
+    if (const auto place = placeOf(c, element, rank))
+      expected.emplace(element, *place);
+  return expected;
+}
+
 TEST(Layouts, PutEveryElementOnExactlyTheRanksThatHoldIt) {
   std::mt19937 random(11);
-  int cut = 0, bucketed = 0, both = 0;
-  for (int round = 0; round < 2000; ++round) {
-    const Case c = randomCase(random);
+  int cut = 0, bucketed = 0, both = 0, seen = 0, padded = 0;
+  for (int round = 0; round < 3000; ++round) {
+    const Case c = test::randomLayout(random);
     ASSERT_EQ(findMistake(c.mesh, c.layout, c.shape), "");
     uint64_t most = 0;
     for (uint32_t rank = 0; rank < c.mesh.size(); ++rank) {
-      std::map<uint64_t, uint64_t> expected;
-      for (uint64_t element = 0; element < elementsOf(c.shape); ++element)
-        if (const auto place = placeOf(c, element, rank))
-          expected.emplace(element, *place);
+      const std::map<uint64_t, uint64_t> expected = expectedPlaces(c, rank, 0, test::productOf(c.shape));
       ASSERT_EQ(placesBy(c, rank, UINT64_MAX), expected) << "round " << round << ", rank " << rank;
       ASSERT_EQ(placesBy(c, rank, 2), expected) << "round " << round << ", in pieces of 2";
       EXPECT_EQ(heldElements(c.mesh, c.layout, c.shape, rank).count, expected.size());
@@ -115,16 +64,67 @@ TEST(Layouts, PutEveryElementOnExactlyTheRanksThatHoldIt) {
     EXPECT_EQ(mostHeldElements(c.mesh, c.layout, c.shape), most) << "round " << round;
     const bool cuts = c.layout.axes() != c.layout.bucket;
     cut += cuts, bucketed += c.layout.isBucketed(), both += cuts && c.layout.isBucketed();
+    seen += cuts && !c.layout.view.empty(), padded += cuts && c.layout.existing.has_value();
   }
-  EXPECT_GT(std::min({cut, bucketed, both}), 200) << "the cases are what they are meant to be";
+  EXPECT_GT(std::min({cut, bucketed, both, seen, padded}), 200) << "the cases are what they are meant to be";
+}
+
+TEST(Layouts, PaddingIsTheRestOfALocalTensor) {
+  std::mt19937 random(13);
+  uint64_t all = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const Case c = test::randomLayout(random);
+    for (uint32_t rank = 0; rank < c.mesh.size(); ++rank) {
+      const HeldElements padding = heldPadding(c.mesh, c.layout, c.shape, rank);
+      std::set<uint64_t> expected, found;
+      for (const auto &[element, place] :
+           expectedPlaces(c, rank, test::productOf(c.shape), test::productOf(c.view)))
+        expected.insert(place);
+      for (uint64_t i = 0; i < padding.count; ++i)
+        found.insert(padding.at + i);
+      ASSERT_EQ(found, expected) << "round " << round << ", rank " << rank;
+      all += padding.count;
+    }
+  }
+  EXPECT_GT(all, 1000u);
+}
+
+/// Ranges of entries, one dimension at a time, name the same elements.
+TEST(Layouts, LocalRangesAreTheStatesEntriesInOrder) {
+  std::mt19937 random(14);
+  int several = 0;
+  for (int round = 0; round < 2000; ++round) {
+    const Case c = test::randomLayout(random);
+    const Shape local = localShape(c.mesh, c.layout, c.shape);
+    ASSERT_EQ(test::productOf(local), localElements(c.mesh, c.layout, c.shape)) << "round " << round;
+    for (uint32_t rank = 0; rank < c.mesh.size(); ++rank) {
+      std::vector<uint64_t> entries = {0}; // of the state, in the order of local elements
+      for (size_t d = 0; d < c.shape.size(); ++d) {
+        std::vector<uint64_t> longer;
+        const std::vector<IndexRange> ranges = localRanges(c.mesh, c.layout, c.shape, rank, d);
+        several += ranges.size() > 1;
+        for (uint64_t entry : entries)
+          for (const IndexRange &range : ranges)
+            for (uint64_t i = 0; i < range.count; ++i)
+              longer.push_back(entry * static_cast<uint64_t>(c.shape[d]) + range.first + i);
+        entries = std::move(longer);
+      }
+      ASSERT_EQ(entries.size(), test::productOf(local)) << "round " << round;
+      for (uint64_t element = 0; element < test::productOf(c.view); ++element)
+        if (const auto place = test::localOf(c, element, rank)) {
+          ASSERT_EQ(entries[*place], element) << "round " << round << ", rank " << rank;
+        }
+    }
+  }
+  EXPECT_GT(several, 500);
 }
 
 TEST(Layouts, HoldersHaveEveryElementOnce) {
   std::mt19937 random(12);
   for (int round = 0; round < 500; ++round) {
-    const Case c = randomCase(random);
+    const Case c = test::randomLayout(random);
     for (uint32_t rank = 0; rank < c.mesh.size(); ++rank) {
-      std::vector<int> times(elementsOf(c.shape));
+      std::vector<int> times(test::productOf(c.shape));
       const std::vector<uint32_t> ranks = holders(c.mesh, c.layout, rank);
       EXPECT_TRUE(std::is_sorted(ranks.begin(), ranks.end()));
       for (uint32_t holder : ranks)
@@ -171,6 +171,81 @@ TEST(Layouts, WholeStatesAreOneRun) {
   }
   ElementRuns rows(kMesh, {{{1}, AxisSet()}, {}, 0, 0}, shape, 3); // rows 2 and 3
   EXPECT_EQ(rows.next(), (ElementRun{12, 12, 0}));
+}
+
+/// A layout that cuts dimension `dimension` of `view` along tp.
+Layout viewOf(Shape view, size_t dimension, std::optional<uint64_t> existing = {}) {
+  Layout layout;
+  layout.cuts.resize(view.size());
+  layout.cuts[dimension] = {1};
+  layout.view = std::move(view);
+  layout.existing = existing;
+  return layout;
+}
+
+TEST(Layouts, HeadsOfAFusedTensorAreThreeRanges) {
+  const Shape qkv = {2304, 768};
+  const Layout byHeads = viewOf({3, 12, 64, 768}, 1);
+  EXPECT_EQ(localShape(kMesh, byHeads, qkv), (Shape{1152, 768}));
+  EXPECT_EQ(localRanges(kMesh, byHeads, qkv, /*rank=*/1, 0),
+            (std::vector<IndexRange>{{384, 384}, {1152, 384}, {1920, 384}}));
+  EXPECT_EQ(localRanges(kMesh, byHeads, qkv, 1, 1), (std::vector<IndexRange>{{0, 768}}));
+  ElementRuns runs(kMesh, byHeads, qkv, 1);
+  EXPECT_EQ(runs.next(), (ElementRun{384 * 768, 384 * 768, 0}));
+  EXPECT_EQ(runs.next(), (ElementRun{1152 * 768, 384 * 768, 384 * 768}));
+  // As columns of a transposed one.
+  const Shape columns = {768, 2304};
+  EXPECT_EQ(localRanges(kMesh, viewOf({768, 3, 12, 64}, 2), columns, 0, 1),
+            (std::vector<IndexRange>{{0, 384}, {768, 384}, {1536, 384}}));
+}
+
+TEST(Layouts, WordsThatDoNotDivideArePadded) {
+  const Shape words = {50257, 768};
+  const Mesh mesh = {{"dp", 1}, {"tp", 8}};
+  const Layout padded = viewOf({50264, 768}, 0, 50257);
+  ASSERT_EQ(findMistake(mesh, padded, words), "");
+  EXPECT_EQ(localShape(mesh, padded, words), (Shape{6283, 768}));
+  for (uint32_t rank = 0; rank < 8; ++rank) {
+    const uint64_t rows = rank < 7 ? 6283 : 6276;
+    EXPECT_EQ(heldElements(mesh, padded, words, rank).count, rows * 768);
+    EXPECT_EQ(heldPadding(mesh, padded, words, rank).count, (6283 - rows) * 768);
+  }
+  EXPECT_EQ(mostHeldElements(mesh, padded, words), 6283u * 768);
+}
+
+TEST(Layouts, NameViewsThatDoNotFit) {
+  const auto mistake = [](const Layout &layout, const Shape &shape = {24, 5}) {
+    return findMistake(kMesh, layout, shape);
+  };
+  EXPECT_EQ(mistake(viewOf({3, 4, 2, 5}, 1)), "");
+  EXPECT_EQ(mistake(viewOf({3, 4, 2, 6}, 1)), "has the view [3, 4, 2, 6] of 144 elements, but 120 elements");
+  EXPECT_EQ(mistake(viewOf({5, 24}, 1)),
+            "has the view [5, 24], whose dimensions do not multiply to those of [24, 5]");
+  EXPECT_EQ(mistake(viewOf({3, 8, 5}, 0)),
+            "has size 3 in dimension 0 of its view, which tp cannot cut into 2 parts");
+  EXPECT_EQ(mistake({{AxisSet(), {1}}, {}, 0, 0, {3, 8, 5}}),
+            "has cuts of 2 dimensions, but 3 dimensions of its view");
+  EXPECT_EQ(mistake(viewOf({-24, -5}, 0)), "has a view of size -24, or its product overflows");
+  EXPECT_EQ(mistake(viewOf({0, 5}, 0), {0, 5}), "has a view of size 0, or its product overflows");
+  EXPECT_EQ(mistake(viewOf({INT64_MAX, 8}, 1)), "has a view of size 8, or its product overflows");
+  EXPECT_EQ(mistake({{}, {0}, 0, 59, {3, 8, 5}}), "has 120 elements at element 0 of a bucket of 118");
+}
+
+TEST(Layouts, NamePaddingThatDoesNotFit) {
+  const auto mistake = [](const Layout &layout, const Shape &shape = {5, 3}) {
+    return findMistake(kMesh, layout, shape);
+  };
+  EXPECT_EQ(mistake(viewOf({6, 3}, 0, 5)), "");
+  EXPECT_EQ(mistake(viewOf({6, 3}, 0, 0)), "has 0 existing rows of 6, but allowed are 1 to 5");
+  EXPECT_EQ(mistake(viewOf({6, 3}, 0, 7), {7, 3}), "has 7 existing rows of 6, but allowed are 1 to 5");
+  EXPECT_EQ(mistake(viewOf({6, 3}, 0, 6), {6, 3}), "has 6 existing rows of 6, but allowed are 1 to 5");
+  EXPECT_EQ(mistake(viewOf({6, 3}, 0, 4)), "has the view [4, 3] of 12 elements, but 15 elements");
+  EXPECT_EQ(mistake(viewOf({6, 3}, 0)), "has the view [6, 3] of 18 elements, but 15 elements");
+  // Columns of padding: there is no way to say so.
+  EXPECT_EQ(mistake(viewOf({5, 4}, 1, 3)), "has the view [3, 4] of 12 elements, but 15 elements");
+  EXPECT_EQ(mistake({{}, {}, 0, 0, {}, 5}), "has 5 existing rows, but no view");
+  // The bucket has room for what exists, but not for the padding.
+  EXPECT_EQ(mistake({{}, {0}, 0, 8, {6, 3}, 5}), "has 18 elements at element 0 of a bucket of 16");
 }
 
 TEST(Layouts, NameWhatDoesNotFit) {

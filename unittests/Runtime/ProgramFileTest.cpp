@@ -148,6 +148,49 @@ TEST(ProgramFile, KeepsAxes) {
   EXPECT_EQ(again->buffers[part].axisStrides, (std::vector<uint64_t>{0, 2 * 16 * 4, 16 * 4}));
 }
 
+TEST(ProgramFile, KeepsViews) {
+  ProgramBuilder b;
+  b.state("table", {9, 4});
+  Layout padded;
+  padded.view = {9, 2, 2};
+  padded.existing = 7;
+  b.program.states[0].logicalShape = {7, 4};
+  b.program.states[0].layout = padded;
+  b.state("fused", {6, 4});
+  b.program.states[1].layout.view = {3, 2, 4};
+  b.segment();
+  const std::vector<uint8_t> bytes = serializeProgram(b.program).value();
+  const Result<Program> again = parseProgram(bytes, "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  EXPECT_EQ(serializeProgram(*again).value(), bytes);
+  EXPECT_EQ(again->states[0].layout, padded);
+  EXPECT_EQ(again->states[1].layout, b.program.states[1].layout);
+  const auto refusedWith = [&](const auto &change) {
+    Program changed = b.program;
+    change(changed.states[0]);
+    return refusal(serializeProgram(changed).value());
+  };
+  EXPECT_THAT(refusedWith([](State &state) { state.layout.existing = 0; }),
+              HasSubstr("states[0] 'table' has 0 existing rows of 9, but allowed are 1 to 8"));
+  EXPECT_THAT(refusedWith([](State &state) { state.layout.existing = 10; }),
+              HasSubstr("states[0] 'table' has 10 existing rows of 9, but allowed are 1 to 8"));
+  EXPECT_THAT(refusedWith([](State &state) { state.layout.existing.reset(); }),
+              HasSubstr("states[0] 'table' has the view [9, 2, 2] of 36 elements, but 28 elements"));
+  EXPECT_THAT(refusedWith([](State &state) { state.layout.view.clear(); }),
+              HasSubstr("states[0] 'table' has 7 existing rows, but no view"));
+  EXPECT_THAT(
+      refusedWith([](State &state) {
+        state.layout.view = {9, INT64_MAX, 4};
+      }),
+      HasSubstr("states[0] 'table' has a view of size 9223372036854775807, or its product overflows"));
+  EXPECT_THAT(refusedWith([](State &state) {
+                state.layout.view = {8, 2, 2};
+              }),
+              HasSubstr("states[0] 'table' has 32 elements on each rank, but its buffer holds 36"));
+  EXPECT_THAT(refusedWith([](State &state) { state.layout.cuts.resize(2); }),
+              HasSubstr("states[0] 'table' has cuts of 2 dimensions, but 3 dimensions of its view"));
+}
+
 TEST(ProgramFile, KeepsAllStages) {
   const Program program = TwoStages().b.program;
   const std::vector<uint8_t> bytes = serializeProgram(program).value();

@@ -107,8 +107,20 @@ AxisSet readAxes(Fields &fields, const Mesh &mesh, const Document &names) {
   return axes;
 }
 
+std::vector<int64_t> readSizes(Fields &fields, const Document &object, const char *key) {
+  std::vector<int64_t> sizes;
+  for (const Document &size : fields.list(object, key))
+    sizes.push_back(size.is_number_unsigned() && size.get<uint64_t>() <= INT64_MAX ? size.get<int64_t>()
+                                                                                   : (fields.fail(key), 0));
+  return sizes;
+}
+
 Layout readLayout(Fields &fields, const Mesh &mesh, const Document &object) {
   Layout layout;
+  if (fields.has(object, "view"))
+    layout.view = readSizes(fields, object, "view");
+  if (fields.has(object, "existing"))
+    layout.existing = fields.number(object, "existing");
   if (fields.has(object, "cuts"))
     for (const Document &cut : fields.list(object, "cuts"))
       layout.cuts.push_back(readAxes(fields, mesh, cut));
@@ -136,10 +148,7 @@ CheckpointTensor readTensor(Fields &fields, const Mesh &mesh, const Document &ob
     fields.fail("role");
   tensor.dtype = fields.dtype(object, "dtype");
   tensor.held = fields.has(object, "held") ? fields.dtype(object, "held") : tensor.dtype;
-  for (const Document &size : fields.list(object, "shape"))
-    tensor.shape.push_back(size.is_number_unsigned() && size.get<uint64_t>() <= INT64_MAX
-                               ? size.get<int64_t>()
-                               : (fields.fail("shape"), 0));
+  tensor.shape = readSizes(fields, object, "shape");
   int64_t elements = 0;
   if (!checkedProduct(tensor.shape, elements))
     fields.fail("shape");

@@ -2,6 +2,7 @@
 
 #include "ds/Runtime/Checkpoint/ShardPlan.h"
 
+#include "LocalBoxes.h"
 #include "Program/Shape.h"
 #include "Program/Stages.h"
 #include "Program/StateNames.h"
@@ -86,16 +87,13 @@ public:
       row *= static_cast<uint64_t>(local[d]);
     const auto [replicas, replica] = among(alike);
     const Share share = shareOf(held, row, size, replicas, replica, number);
-    uint64_t at = held.at + (share.first - held.first);
     std::vector<Entry> boxes;
-    for (Box &box : boxesOf(local, share.first, share.count)) {
-      const uint64_t elements = box.elements();
-      for (size_t d = 0; d < state.layout.cuts.size(); ++d)
-        box.offsets[d] += program.mesh.position(rank, state.layout.cuts[d]) * local[d];
-      boxes.push_back({{state.name, std::move(box), at, elements * size},
+    for (LocalBox &each :
+         localBoxesOf(program.mesh, state.layout, state.logicalShape, rank, share.first, share.count)) {
+      const uint64_t bytes = each.box.elements() * size, at = held.at + (each.first - held.first);
+      boxes.push_back({{state.name, std::move(each.box), at, bytes, std::move(each.repeats)},
                        state.role == Role::Master ? state.owner : state.name,
                        toFileDType(program.buffers[state.buffer].dtype)});
-      at += elements;
     }
     std::sort(boxes.begin(), boxes.end(), [](const Entry &a, const Entry &b) {
       return a.piece.bytes != b.piece.bytes ? a.piece.bytes > b.piece.bytes : a.piece.at < b.piece.at;
@@ -164,6 +162,20 @@ Result<ShardFile> makeFile(std::string name, std::vector<Entry> entries) {
 
 } // namespace
 
+uint64_t ShardPiece::runs() const {
+  uint64_t runs = 1;
+  for (const Repeat &repeat : repeats)
+    runs *= repeat.count;
+  return runs;
+}
+
+uint64_t ShardPiece::runAt(uint64_t run) const {
+  uint64_t first = at;
+  for (size_t i = repeats.size(); i-- > 0; run /= repeats[i].count)
+    first += run % repeats[i].count * repeats[i].stride;
+  return first;
+}
+
 std::vector<CheckpointTensor> checkpointTensors(const Program &program) {
   std::map<std::pair<uint32_t, std::string_view>, const State *> parameters;
   for (const State &state : program.states)
@@ -219,7 +231,8 @@ uint64_t mostSnapshotBytes(const Program &program) {
     }
     const std::vector<int64_t> local = localShape(program.mesh, state.layout, state.logicalShape);
     const uint64_t row =
-        held / static_cast<uint64_t>(std::max<int64_t>(local.empty() ? 1 : local.front(), 1)) + 1;
+        elementsOf(local) / static_cast<uint64_t>(std::max<int64_t>(local.empty() ? 1 : local.front(), 1)) +
+        1;
     const uint64_t share = std::min(held, (held + replicas - 1) / replicas + (replicas > 1 ? row : 0));
     // Where shards end within a state, some rank may hold too little of it to divide.
     divided += std::max(share * size, state.layout.isBucketed() ? kLeastDivided : 0);

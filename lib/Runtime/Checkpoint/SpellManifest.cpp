@@ -24,6 +24,10 @@ static Json spellAxes(const Mesh &mesh, AxisSet axes) {
 
 static Json spellLayout(const Mesh &mesh, const Layout &layout) {
   Json object = Json::object();
+  if (!layout.view.empty())
+    object["view"] = layout.view;
+  if (layout.existing)
+    object["existing"] = *layout.existing;
   if (!layout.cuts.empty()) {
     object["cuts"] = Json::array();
     for (AxisSet cut : layout.cuts)
@@ -82,9 +86,17 @@ static void appendList(std::string &text, const char *key, const std::vector<Jso
   text += "]";
 }
 
+/// The oldest version of the form that has what `manifest` says.
+static uint64_t formatOf(const Manifest &manifest) {
+  return std::ranges::any_of(manifest.tensors,
+                             [](const CheckpointTensor &tensor) { return !tensor.layout.view.empty(); })
+             ? 2
+             : 1;
+}
+
 std::string spellManifest(const Manifest &manifest) {
   Json head = {{"format", "deepstage-checkpoint"},
-               {"version", kCheckpointFormat},
+               {"version", formatOf(manifest)},
                {"step", manifest.step},
                {"writer", manifest.writer},
                {"seed", manifest.seed},

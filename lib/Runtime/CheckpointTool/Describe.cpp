@@ -30,9 +30,16 @@ std::vector<Share> sharesOf(const Manifest &manifest) {
   return shares;
 }
 
-/// "dim 1 over tp, then flat over dp", or "whole" of what every rank held.
+/// "dim 1 over tp, then flat over dp", or "whole" of what every rank held; where dimensions are those of a
+/// view, "as [50264, 768] with 7 rows of padding, dim 0 over tp".
 std::string layoutText(const Mesh &mesh, const Layout &layout) {
   std::string text;
+  if (!layout.view.empty())
+    text = "as " + spellShape(layout.view);
+  if (layout.existing) {
+    const uint64_t rows = static_cast<uint64_t>(layout.view.front()) - *layout.existing;
+    text += fmt::format(" with {} row{} of padding", rows, rows == 1 ? "" : "s");
+  }
   for (size_t d = 0; d < layout.cuts.size(); ++d)
     if (!layout.cuts[d].isEmpty())
       text += fmt::format("{}dim {} over {}", text.empty() ? "" : ", ", d, mesh.spell(layout.cuts[d]));

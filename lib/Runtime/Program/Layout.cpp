@@ -18,9 +18,76 @@ AxisSet Layout::axes() const {
 
 namespace {
 
-/// Into how many parts dimension `d` is cut.
+/// The shape in whose dimensions cuts count.
+std::span<const int64_t> viewOf(const Layout &layout, std::span<const int64_t> shape) {
+  return layout.view.empty() ? shape : layout.view;
+}
+
+/// Into how many parts dimension `d` of the view is cut.
 uint64_t partsOf(const Mesh &mesh, const Layout &layout, size_t d) {
   return layout.cuts.empty() ? 1 : mesh.size(layout.cuts[d]);
+}
+
+/// A dimension of the view as a rank has it.
+struct ViewDimension {
+  uint64_t parts; ///< into which it is cut
+  uint64_t size;  ///< of one
+  uint64_t first; ///< entry of the rank's
+};
+ViewDimension dimensionOf(const Mesh &mesh, const Layout &layout, std::span<const int64_t> view,
+                          uint32_t rank, size_t d) {
+  const uint64_t parts = partsOf(mesh, layout, d), size = static_cast<uint64_t>(view[d]) / parts;
+  return {parts, size, parts == 1 ? 0 : mesh.position(rank, layout.cuts[d]) * size};
+}
+
+/// For each dimension of `shape` the end of those of `view` that it is the product of, the next one's first:
+/// view [3, 2, 5], of whose rows all exist, has ends 2 and 3 for shape [6, 5]. Nothing where there are none.
+std::optional<std::vector<size_t>> findEnds(std::span<const int64_t> view, std::span<const int64_t> shape) {
+  std::vector<size_t> ends;
+  size_t end = 0;
+  for (int64_t size : shape) {
+    int64_t product = 1;
+    while (end < view.size() && (product != size || view[end] == 1))
+      if (__builtin_mul_overflow(product, view[end++], &product))
+        return std::nullopt;
+    if (product != size)
+      return std::nullopt;
+    ends.push_back(end);
+  }
+  return end == view.size() ? std::optional(std::move(ends)) : std::nullopt;
+}
+
+/// The view without its padding.
+std::vector<int64_t> existingView(const Layout &layout, std::span<const int64_t> shape) {
+  const std::span<const int64_t> view = viewOf(layout, shape);
+  std::vector<int64_t> existing(view.begin(), view.end());
+  if (layout.existing)
+    existing.front() = static_cast<int64_t>(*layout.existing);
+  return existing;
+}
+
+/// A view that the state cannot be seen as.
+std::string findViewMistake(const Layout &layout, std::span<const int64_t> shape) {
+  if (layout.view.empty())
+    return layout.existing ? fmt::format("has {} existing rows, but no view", *layout.existing)
+                           : std::string();
+  uint64_t padded = 1;
+  for (int64_t size : layout.view)
+    if (size < 1 || __builtin_mul_overflow(padded, static_cast<uint64_t>(size), &padded) ||
+        padded > INT64_MAX)
+      return fmt::format("has a view of size {}, or its product overflows", size);
+  const auto rows = static_cast<uint64_t>(layout.view.front());
+  if (layout.existing && (*layout.existing == 0 || *layout.existing >= rows))
+    return fmt::format("has {} existing rows of {}, but allowed are 1 to {}", *layout.existing, rows,
+                       rows - 1);
+  const std::vector<int64_t> existing = existingView(layout, shape);
+  if (elementsOf(existing) != elementsOf(shape))
+    return fmt::format("has the view [{}] of {} elements, but {} elements", fmt::join(existing, ", "),
+                       elementsOf(existing), elementsOf(shape));
+  if (!findEnds(existing, shape))
+    return fmt::format("has the view [{}], whose dimensions do not multiply to those of [{}]",
+                       fmt::join(existing, ", "), fmt::join(shape, ", "));
+  return {};
 }
 
 /// An axis that is none of the mesh's, or that cuts twice.
@@ -37,17 +104,56 @@ std::string findAxisMistake(const Mesh &mesh, const Layout &layout) {
   return {};
 }
 
+/// Cuts that the view cannot have.
+std::string findCutMistake(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape) {
+  const std::span<const int64_t> view = viewOf(layout, shape);
+  const char *of = layout.view.empty() ? "" : " of its view";
+  if (!layout.cuts.empty() && layout.cuts.size() != view.size())
+    return fmt::format("has cuts of {} dimensions, but {} dimensions{}", layout.cuts.size(), view.size(), of);
+  if (std::string mistake = findAxisMistake(mesh, layout); !mistake.empty())
+    return mistake;
+  for (size_t d = 0; d < view.size(); ++d)
+    if (const auto parts = static_cast<int64_t>(partsOf(mesh, layout, d)); view[d] % parts != 0)
+      return fmt::format("has size {} in dimension {}{}, which {} cannot cut into {} parts", view[d], d, of,
+                         mesh.spell(layout.cuts[d]), parts);
+  return {};
+}
+
+/// Of a local tensor the elements that exist on `rank`: its first ones, for padding is behind them.
+uint64_t existingElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
+                          uint32_t rank) {
+  const uint64_t elements = localElements(mesh, layout, shape);
+  if (!layout.existing || elements == 0)
+    return elements;
+  const ViewDimension rows = dimensionOf(mesh, layout, layout.view, rank, 0);
+  const uint64_t here = *layout.existing - std::min(*layout.existing, rows.first);
+  return elements / rows.size * std::min(here, rows.size);
+}
+
+/// What shard `shard` of the bucket has of local elements [first, end).
+HeldElements heldByShard(const Layout &layout, uint64_t first, uint64_t end, uint64_t shard) {
+  const uint64_t begin = shard * layout.shardElements;
+  const uint64_t from = std::max(begin, layout.offset + first),
+                 to = std::min(begin + layout.shardElements, layout.offset + end);
+  if (from >= to)
+    return {};
+  return {from - layout.offset, to - from, from - begin};
+}
+
+/// What `rank` has of local elements [first, end).
+HeldElements heldOf(const Mesh &mesh, const Layout &layout, uint64_t first, uint64_t end, uint32_t rank) {
+  if (!layout.isBucketed())
+    return first == end ? HeldElements() : HeldElements{first, end - first, first};
+  return heldByShard(layout, first, end, mesh.position(rank, layout.bucket));
+}
+
 } // namespace
 
 std::string findMistake(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape) {
-  if (!layout.cuts.empty() && layout.cuts.size() != shape.size())
-    return fmt::format("has cuts of {} dimensions, but {} dimensions", layout.cuts.size(), shape.size());
-  if (std::string mistake = findAxisMistake(mesh, layout); !mistake.empty())
+  if (std::string mistake = findViewMistake(layout, shape); !mistake.empty())
     return mistake;
-  for (size_t d = 0; d < shape.size(); ++d)
-    if (const auto parts = static_cast<int64_t>(partsOf(mesh, layout, d)); shape[d] % parts != 0)
-      return fmt::format("has size {} in dimension {}, which {} cannot cut into {} parts", shape[d], d,
-                         mesh.spell(layout.cuts[d]), parts);
+  if (std::string mistake = findCutMistake(mesh, layout, shape); !mistake.empty())
+    return mistake;
   if (!layout.isBucketed()) {
     if (layout.offset == 0 && layout.shardElements == 0)
       return {};
@@ -63,45 +169,83 @@ std::string findMistake(const Mesh &mesh, const Layout &layout, std::span<const 
   return {};
 }
 
+std::vector<int64_t> packedShape(const Layout &layout, std::span<const int64_t> shape,
+                                 std::span<const int64_t> sizes) {
+  const std::vector<size_t> ends = *findEnds(existingView(layout, shape), shape);
+  std::vector<int64_t> packed(shape.size(), 1);
+  for (size_t d = 0, dimension = 0; d < sizes.size(); ++d) {
+    while (d >= ends[dimension])
+      ++dimension;
+    packed[dimension] *= sizes[d];
+  }
+  return packed;
+}
+
 std::vector<int64_t> localShape(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape) {
-  std::vector<int64_t> local(shape.begin(), shape.end());
-  for (size_t d = 0; d < local.size(); ++d)
-    local[d] /= static_cast<int64_t>(partsOf(mesh, layout, d));
-  return local;
+  std::vector<int64_t> sizes;
+  for (int64_t size : viewOf(layout, shape))
+    sizes.push_back(size / static_cast<int64_t>(partsOf(mesh, layout, sizes.size())));
+  return packedShape(layout, shape, sizes);
 }
 
 uint64_t localElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape) {
-  return elementsOf(localShape(mesh, layout, shape));
+  const std::span<const int64_t> view = viewOf(layout, shape);
+  uint64_t elements = 1;
+  for (size_t d = 0; d < view.size(); ++d)
+    elements *= static_cast<uint64_t>(view[d]) / partsOf(mesh, layout, d);
+  return elements;
+}
+
+std::vector<IndexRange> localRanges(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
+                                    uint32_t rank, size_t dimension) {
+  const std::span<const int64_t> view = viewOf(layout, shape);
+  const std::vector<size_t> ends = *findEnds(existingView(layout, shape), shape);
+  const size_t begin = dimension == 0 ? 0 : ends[dimension - 1], end = ends[dimension];
+  size_t inner = end; // dimensions behind the last cut one are part of its ranges
+  while (inner > begin && partsOf(mesh, layout, inner - 1) == 1)
+    --inner;
+  uint64_t stride = 1;
+  for (size_t d = inner; d < end; ++d)
+    stride *= static_cast<uint64_t>(view[d]);
+  std::vector<IndexRange> ranges = {{0, stride}};
+  for (size_t d = inner; d-- > begin; stride *= static_cast<uint64_t>(view[d])) {
+    const ViewDimension own = dimensionOf(mesh, layout, view, rank, d);
+    if (d + 1 == inner) {
+      ranges = {{own.first * stride, own.size * stride}};
+      continue;
+    }
+    std::vector<IndexRange> repeated;
+    for (uint64_t index = own.first; index < own.first + own.size; ++index)
+      for (const IndexRange &range : ranges)
+        repeated.push_back({index * stride + range.first, range.count});
+    ranges = std::move(repeated);
+  }
+  return ranges;
 }
 
 std::vector<uint32_t> holders(const Mesh &mesh, const Layout &layout, uint32_t rank) {
   return mesh.group(rank, layout.axes());
 }
 
-/// What shard `shard` of the bucket has of a local tensor of `elements` elements.
-static HeldElements heldByShard(const Layout &layout, uint64_t elements, uint64_t shard) {
-  const uint64_t begin = shard * layout.shardElements, end = begin + layout.shardElements;
-  const uint64_t from = std::max(begin, layout.offset), to = std::min(end, layout.offset + elements);
-  if (from >= to)
-    return {};
-  return {from - layout.offset, to - from, from - begin};
-}
-
 HeldElements heldElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
                           uint32_t rank) {
-  const uint64_t elements = localElements(mesh, layout, shape);
-  if (!layout.isBucketed())
-    return {0, elements, 0};
-  return heldByShard(layout, elements, mesh.position(rank, layout.bucket));
+  return heldOf(mesh, layout, 0, existingElements(mesh, layout, shape, rank), rank);
+}
+
+HeldElements heldPadding(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
+                         uint32_t rank) {
+  return heldOf(mesh, layout, existingElements(mesh, layout, shape, rank), localElements(mesh, layout, shape),
+                rank);
 }
 
 uint64_t mostHeldElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape) {
-  const uint64_t elements = localElements(mesh, layout, shape);
+  const uint64_t elements = existingElements(mesh, layout, shape, /*rank=*/0); // others have more padding
   if (!layout.isBucketed() || layout.shardElements == 0)
     return elements;
   // The first shard may hold a rest; the next one is full, or has all that is left.
   const uint64_t first = layout.offset / layout.shardElements;
-  return std::max(heldByShard(layout, elements, first).count, heldByShard(layout, elements, first + 1).count);
+  return std::max(heldByShard(layout, 0, elements, first).count,
+                  heldByShard(layout, 0, elements, first + 1).count);
 }
 
 ElementRuns::ElementRuns(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
@@ -110,19 +254,19 @@ ElementRuns::ElementRuns(const Mesh &mesh, const Layout &layout, std::span<const
   local = held.first;
   last = held.first + held.count;
   at = held.at;
+  const std::span<const int64_t> view = viewOf(layout, shape);
   uint64_t stride = 1;
   bool whole = true; // of the dimensions so far, fastest first
-  for (size_t d = shape.size(); d-- > 0;) {
-    const uint64_t parts = partsOf(mesh, layout, d), size = static_cast<uint64_t>(shape[d]) / parts;
-    const uint64_t begin = parts == 1 ? 0 : mesh.position(rank, layout.cuts[d]) * size * stride;
+  for (size_t d = view.size(); d-- > 0;) {
+    const ViewDimension own = dimensionOf(mesh, layout, view, rank, d);
     if (whole) {
-      block *= size;
-      start = begin;
+      block *= own.size;
+      start = own.first * stride;
     } else {
-      outer.insert(outer.begin(), {size, begin, stride});
+      outer.insert(outer.begin(), {own.size, own.first * stride, stride});
     }
-    whole = whole && parts == 1;
-    stride *= static_cast<uint64_t>(shape[d]);
+    whole = whole && own.parts == 1;
+    stride *= static_cast<uint64_t>(view[d]);
   }
 }
 

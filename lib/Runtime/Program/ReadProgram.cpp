@@ -85,6 +85,9 @@ Layout unpackLayout(const fb::Layout *file) {
   layout.bucket = AxisSet::fromBits(file->bucket());
   layout.offset = file->offset();
   layout.shardElements = file->shard_elements();
+  layout.view = unpackList(file->view());
+  if (const flatbuffers::Optional<uint64_t> existing = file->existing())
+    layout.existing = *existing;
   return layout;
 }
 
@@ -219,9 +222,12 @@ bool isAligned(const fb::Program &file) {
                  isAligned<int64_t>(file.params()) && isAligned<uint32_t>(file.operands());
   for (const fb::Stage *stage : *file.stages())
     aligned &= isAligned<fb::ScheduleEntry>(stage->schedule());
-  for (const fb::State *state : *file.states())
-    aligned &= isAligned<int64_t>(state->logical_shape()) &&
-               (!state->layout() || !state->layout()->cuts() || isAligned<uint32_t>(state->layout()->cuts()));
+  for (const fb::State *state : *file.states()) {
+    aligned &= isAligned<int64_t>(state->logical_shape());
+    if (const fb::Layout *layout = state->layout())
+      aligned &= (!layout->cuts() || isAligned<uint32_t>(layout->cuts())) &&
+                 (!layout->view() || isAligned<int64_t>(layout->view()));
+  }
   for (const fb::Kernel *kernel : *file.kernels())
     aligned &= (!kernel->alignments() || isAligned<uint32_t>(kernel->alignments())) &&
                isAligned<fb::KernelOperand>(kernel->operands());

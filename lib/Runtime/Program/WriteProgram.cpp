@@ -36,8 +36,11 @@ std::vector<uint32_t> flatten(const std::vector<AxisSet> &sets) {
 flatbuffers::Offset<fb::Layout> packLayout(Builder &b, const Layout &layout) {
   if (layout == Layout())
     return {};
-  return fb::CreateLayout(b, b.CreateVector(flatten(layout.cuts)), layout.bucket.bits(), layout.offset,
-                          layout.shardElements);
+  const auto cuts = b.CreateVector(flatten(layout.cuts));
+  const auto view = layout.view.empty() ? 0 : b.CreateVector(layout.view);
+  const flatbuffers::Optional<uint64_t> existing =
+      layout.existing ? flatbuffers::Optional<uint64_t>(*layout.existing) : flatbuffers::nullopt;
+  return fb::CreateLayout(b, cuts, layout.bucket.bits(), layout.offset, layout.shardElements, view, existing);
 }
 
 auto packMesh(Builder &b, const Program &program) {
@@ -240,7 +243,7 @@ uint64_t boundBytes(const Program &p) {
       bytes += text.size() + 16;
   for (const State &state : p.states) {
     bytes += state.name.size() + state.owner.size() + state.slot.size() + 8 * state.logicalShape.size() +
-             256 + 4 * state.layout.cuts.size();
+             256 + 4 * state.layout.cuts.size() + 8 * state.layout.view.size();
     for (const auto *list : {&state.aliases, &state.readNames})
       for (const std::string &name : *list)
         bytes += name.size() + 16;

@@ -153,8 +153,11 @@ Result<RestorePlan> planRestore(const Program &program, uint32_t rank, const Che
 Status restoreStates(Executor &executor, const Checkpoint &checkpoint, const RestorePlan &plan) {
   const Program &program = executor.program();
   std::vector<LocalState> locals;
-  for (const State &state : program.states)
+  for (const State &state : program.states) {
+    if (Status status = clearPadding(executor, state); !status) // a step that is taken back may have lost it
+      return status;
     locals.emplace_back(executor, state);
+  }
   return checkpoint.read(
       plan.wanted, [&](const WantedBytes &wanted, uint64_t from, std::span<const std::byte> part) -> Status {
         const Destination &to = plan.destinations[wanted.tag];

@@ -13,20 +13,57 @@
 
 namespace ds::rt {
 
-Status visitPieces(const Executor &executor, const ShardFile &file,
-                   const std::function<Status(const std::byte *, std::span<const std::byte>)> &take) {
+using TakePart = std::function<Status(const std::byte *, std::span<const std::byte>)>;
+
+/// Of what lies elsewhere there is a copy of so many bytes.
+static constexpr uint64_t kMostAtOnce = uint64_t(64) << 20;
+
+/// Calls `take` with runs [run, last) of `piece`, which lie within kMostAtOnce.
+static Status visitRuns(const Executor &executor, const LocalState &local, const ShardPiece &piece,
+                        uint64_t run, uint64_t last, const TakePart &take) {
+  const uint64_t size = piece.bytes / piece.runs();
+  const std::byte *const begin = local.address(piece.runAt(run));
+  const std::byte *const end = local.address(piece.runAt(last - 1)) + size;
+  return executor.inspect(begin, static_cast<uint64_t>(end - begin), [&](const std::byte *host) -> Status {
+    for (; run < last; ++run) {
+      const std::byte *address = local.address(piece.runAt(run));
+      if (Status status = take(address, {host + (address - begin), size}); !status)
+        return status;
+    }
+    return {};
+  });
+}
+
+/// Calls `take` with one run, which may be longer.
+static Status visitRun(const Executor &executor, const std::byte *begin, uint64_t size,
+                       const TakePart &take) {
+  for (uint64_t done = 0; done < size; done += kMostAtOnce) {
+    const std::byte *address = begin + done;
+    const uint64_t bytes = std::min(kMostAtOnce, size - done);
+    Status status = executor.inspect(address, bytes, [&](const std::byte *host) {
+      return take(address, {host, static_cast<size_t>(bytes)});
+    });
+    if (!status)
+      return status;
+  }
+  return {};
+}
+
+Status visitPieces(const Executor &executor, const ShardFile &file, const TakePart &take) {
   std::unordered_map<std::string_view, const State *> states;
   for (const State &state : executor.program().states)
     states.emplace(state.name, &state);
   for (const ShardPiece &piece : file.pieces) {
     const LocalState local(executor, *states.at(piece.state));
-    constexpr uint64_t kMostAtOnce = uint64_t(64) << 20; // of what lies elsewhere there is a copy
-    for (uint64_t done = 0; done < piece.bytes; done += kMostAtOnce) {
-      const std::byte *address = local.address(piece.at) + done;
-      const uint64_t bytes = std::min(kMostAtOnce, piece.bytes - done);
-      Status status = executor.inspect(address, bytes, [&](const std::byte *host) {
-        return take(address, {host, static_cast<size_t>(bytes)});
-      });
+    const uint64_t runs = piece.runs(), size = piece.bytes / runs;
+    for (uint64_t run = 0, last = 1; run < runs; run = last++) {
+      while (last < runs &&
+             static_cast<uint64_t>(local.address(piece.runAt(last)) - local.address(piece.runAt(run))) +
+                     size <=
+                 kMostAtOnce)
+        ++last;
+      Status status = last == run + 1 ? visitRun(executor, local.address(piece.runAt(run)), size, take)
+                                      : visitRuns(executor, local, piece, run, last, take);
       if (!status)
         return status;
     }

@@ -20,8 +20,8 @@
 
 namespace ds::rt {
 
-/// Calls `take` with each piece of a file, in order: where it lies now, and the memory of the host that holds
-/// its bytes during the call.
+/// Calls `take` with each piece of a file, in order and run by run: where it lies now, and the memory of the
+/// host that holds its bytes during the call.
 Status visitPieces(const Executor &executor, const ShardFile &file,
                    const std::function<Status(const std::byte *address, std::span<const std::byte>)> &take);
 

@@ -134,6 +134,8 @@ Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired, co
   const std::vector<const State *> origins = originsOf(program);
   for (size_t i = 0; i < program.states.size(); ++i) {
     const State &state = program.states[i];
+    if (Status status = clearPadding(executor, state); !status)
+      return status;
     if (i < left.size() && left[i])
       continue;
     if (state.init.kind == Init::Kind::Required && !alsoRequired)

@@ -4,14 +4,18 @@
 
 #include "ds/Runtime/Engine/Executor.h"
 
+#include <algorithm>
+#include <cstring>
+
 namespace ds::rt {
 
 /// What `executor`'s rank holds of a state of its program.
 struct LocalState {
   std::byte *data = nullptr; ///< of the buffer's first element; on a device's memory if the executor is
   DType dtype = DType::F32;
-  HeldElements held;
-  ElementRuns runs; ///< through all of `held`
+  HeldElements held;    ///< without padding
+  HeldElements padding; ///< see clearPadding
+  ElementRuns runs;     ///< through all of `held`
 
   LocalState(const Executor &executor, const State &state)
       : LocalState(executor, executor.program().mesh, state) {}
@@ -25,8 +29,26 @@ private:
       : data(static_cast<std::byte *>(executor.data(state.buffer))),
         dtype(executor.program().buffers[state.buffer].dtype),
         held(heldElements(mesh, state.layout, state.logicalShape, executor.rank())),
+        padding(heldPadding(mesh, state.layout, state.logicalShape, executor.rank())),
         runs(mesh, state.layout, state.logicalShape, executor.rank()) {}
 };
+
+/// Makes what `executor`'s rank holds of padding zero. No file has it, and no step changes it.
+inline Status clearPadding(Executor &executor, const State &state) {
+  constexpr uint64_t kMostAtOnce = uint64_t(16) << 20; // elements: states in storage pass through memory
+  const LocalState local(executor, state);
+  for (uint64_t done = 0; done < local.padding.count; done += kMostAtOnce) {
+    const uint64_t bytes = std::min(kMostAtOnce, local.padding.count - done) * local.elementBytes();
+    Status status =
+        executor.change(local.address(local.padding.at + done), bytes, [&](std::byte *host) -> Status {
+          std::memset(host, 0, bytes);
+          return {};
+        });
+    if (!status)
+      return status;
+  }
+  return {};
+}
 
 } // namespace ds::rt
 

@@ -132,9 +132,10 @@ inline Result<std::vector<CheckpointFile>> writeRank(FileLayer &layer, const Mod
     Status status = writer->write(std::as_bytes(std::span(file.header)));
     for (const ShardPiece &piece : file.pieces) {
       const std::vector<float> memory = model.memory(model.number(piece.state), rank, version);
-      if (status)
+      const uint64_t bytes = piece.bytes / piece.runs();
+      for (uint64_t run = 0; run < piece.runs() && status; ++run)
         status =
-            writer->write(std::as_bytes(std::span(memory)).subspan(piece.at * sizeof(float), piece.bytes));
+            writer->write(std::as_bytes(std::span(memory)).subspan(piece.runAt(run) * sizeof(float), bytes));
     }
     if (!status)
       return status.error();

@@ -38,6 +38,16 @@ Manifest example() {
   return manifest;
 }
 
+/// The same with a view of 8 rows, of which 4 exist, of its first tensor.
+Manifest padded() {
+  Manifest manifest = example();
+  Layout &layout = manifest.tensors[0].layout;
+  layout.view = {8, 2, 4};
+  layout.existing = 4;
+  layout.cuts = {AxisSet{2}, AxisSet(), AxisSet()};
+  return manifest;
+}
+
 TEST(Manifest, readsWhatItSpells) {
   const Result<Manifest> read = parseManifest(spellManifest(example()), "m");
   ASSERT_TRUE(read) << read.error().message;
@@ -47,6 +57,16 @@ TEST(Manifest, readsWhatItSpells) {
   EXPECT_EQ(read->seed, UINT64_MAX);
   EXPECT_EQ(read->data.samples, 96u);
   EXPECT_EQ(read->tensors[0].held, FileDType::BF16);
+}
+
+/// The form of those that have no views stays the one that older builds read.
+TEST(Manifest, viewsHaveAFormOfTheirOwn) {
+  EXPECT_NE(spellManifest(example()).find("\"version\": 1"), std::string::npos);
+  const Result<Manifest> read = parseManifest(spellManifest(padded()), "m");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->tensors[0].layout, padded().tensors[0].layout);
+  EXPECT_EQ(spellManifest(*read), spellManifest(padded()));
+  EXPECT_NE(spellManifest(padded()).find("\"version\": 2"), std::string::npos);
 }
 
 /// One that was written before optimizers had a place of their own names it in its configuration.
@@ -76,8 +96,9 @@ TEST(Manifest, everyFlippedByteIsRefused) {
 }
 
 /// The manifest with one change and a digest that fits it: what a stranger may send.
-Result<Manifest> parseChanged(const std::string &from, const std::string &to) {
-  std::string text = spellManifest(example());
+Result<Manifest> parseChanged(const std::string &from, const std::string &to,
+                              const Manifest &manifest = example()) {
+  std::string text = spellManifest(manifest);
   const size_t at = text.find(from);
   EXPECT_NE(at, std::string::npos) << from;
   text.replace(at, from.size(), to);
@@ -123,10 +144,30 @@ TEST(Manifest, valuesOfOtherKindsAreRefused) {
   }
 }
 
+TEST(Manifest, viewsThatDoNotFitAreRefused) {
+  ASSERT_TRUE(parseChanged("x", "x", padded()));
+  for (const auto &[from, to] : std::vector<std::pair<std::string, std::string>>{
+           {"[8,2,4]", "[8,2,5]"},
+           {"[8,2,4]", "[7,2,4]"}, // two ranks do not divide them
+           {"[8,2,4]", "[8,-2,4]"},
+           {"[8,2,4]", "[8,8]"}, // for three cuts
+           {"[8,2,4]", "8"},
+           {"\"existing\":4", "\"existing\":0"},
+           {"\"existing\":4", "\"existing\":8"},
+           {"\"existing\":4", "\"existing\":9"},
+           {"\"existing\":4", "\"existing\":null"},
+           {"\"existing\":4,", ""},
+           {"\"view\":[8,2,4],", ""}}) {
+    const Result<Manifest> read = parseChanged(from, to, padded());
+    ASSERT_FALSE(read) << from << " -> " << to;
+    EXPECT_EQ(read.error().code, ExitCode::Corrupt) << to;
+  }
+}
+
 TEST(Manifest, newerFormsAreRefusedByName) {
-  const Result<Manifest> read = parseChanged("\"version\": 1", "\"version\": 2");
+  const Result<Manifest> read = parseChanged("\"version\": 1", "\"version\": 3");
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message, "'m': has form 2, but this build reads forms up to 1");
+  EXPECT_EQ(read.error().message, "'m': has form 3, but this build reads forms up to 2");
 }
 
 /// Keys that no manifest has are passed over, in a time that grows with their number.

@@ -32,12 +32,19 @@ TEST_F(Describe, layoutsInWords) {
   layout.shardElements = 6;
   model.add("both", {4, 6}, layout);
   model.add("none", {2});
+  layout.view = {4, 2, 3};
+  layout.cuts.emplace_back();
+  layout.existing = 3;
+  model.add("padded", {3, 6}, layout);
   const Result<std::string> text =
       describeCheckpoint(*save(systemFiles(), model, root, 1), {.tensors = true});
   ASSERT_TRUE(text) << text.error().message;
   EXPECT_THAT(*text, HasSubstr("'both' parameter F32 [4, 6], dim 1 over tp, then flat over dp\n"));
   EXPECT_THAT(*text, HasSubstr("'none' parameter F32 [2], whole\n"));
-  EXPECT_THAT(*text, HasSubstr("parameter    2 tensors, 26 elements, 104 B\n"));
+  EXPECT_THAT(*text,
+              HasSubstr("'padded' parameter F32 [3, 6], as [4, 2, 3] with 1 row of padding, dim 1 over tp, "
+                        "then flat over dp\n"));
+  EXPECT_THAT(*text, HasSubstr("parameter    3 tensors, 44 elements, 176 B\n"));
   EXPECT_THAT(*text, HasSubstr("mesh         4 ranks [dp = 2, tp = 2]\n"));
 }
 

@@ -68,6 +68,36 @@ TEST_F(Export, parametersAndBuffersAlone) {
   EXPECT_THAT(values<int64_t>(*weights, "count"), ElementsAre(9));
 }
 
+/// How ranks held a tensor is not seen in what is exported: a fused one cut by heads, a padded table.
+TEST_F(Export, layoutsLeaveNoTrace) {
+  Model whole(Mesh{}), cut(Mesh{{"dp", 2}, {"tp", 2}});
+  Layout heads, table;
+  heads.view = {6, 3, 4, 2};
+  heads.cuts = {{}, {}, {1}, {}};
+  table.view = {12, 5};
+  table.existing = 11;
+  table.cuts = {{1}, {}};
+  table.bucket = {0};
+  table.shardElements = 15;
+  for (Model *model : {&whole, &cut}) {
+    const bool isCut = model == &cut;
+    model->add("qkv", {6, 24}, isCut ? heads : Layout());
+    model->add("table", {11, 5}, isCut ? table : Layout());
+  }
+  const auto exported = [&](const Model &model, uint64_t step) {
+    const Result<std::string> path = save(systemFiles(), model, root, 1);
+    EXPECT_TRUE(path) << path.error().message;
+    EXPECT_TRUE(exportIt(*path)) << step;
+    EXPECT_TRUE(removeCheckpoint(systemFiles(), *path));
+    const std::string text = readText(out() + "/model.safetensors");
+    fs::remove_all(out());
+    return text;
+  };
+  const std::string expected = exported(whole, 1);
+  ASSERT_GT(expected.size(), (6 * 24 + 11 * 5) * sizeof(float));
+  EXPECT_EQ(exported(cut, 2), expected);
+}
+
 TEST_F(Export, tiedNamesAreWrittenWhenAskedFor) {
   Given tied = givenFloats("tokens", {1, 2});
   tied.tensor.aliases = {"head"};

@@ -147,6 +147,11 @@ TEST_F(Mutations, manifestsOfStrangersNeverCrash) {
   Layout cut;
   cut.cuts = {AxisSet(), *model.program.mesh.find("tp")};
   model.add("cut", {4, 6}, cut);
+  Layout seen;
+  seen.view = {4, 2, 3};
+  seen.existing = 3;
+  seen.cuts = {AxisSet(), *model.program.mesh.find("tp"), AxisSet()};
+  model.add("seen", {3, 6}, seen);
   model.addZero("flat", {5, 7});
   model.add("step", {}, {}, Role::Scalar);
   const std::string good = *save(systemFiles(), model, root + "/good", 1);

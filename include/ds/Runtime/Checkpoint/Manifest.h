@@ -30,8 +30,9 @@
 
 namespace ds::rt {
 
-/// Version of the form that this build writes, and the newest that it reads.
-inline constexpr uint64_t kCheckpointFormat = 1;
+/// The newest version of the form that this build reads. It writes the oldest that says all: in version 2
+/// layouts can have views.
+inline constexpr uint64_t kCheckpointFormat = 2;
 inline constexpr const char *kManifestName = "manifest.json";
 /// A larger one is refused: reading takes some ten times as much memory. A million tensors need less.
 inline constexpr uint64_t kMaxManifestBytes = 300'000'000;
@@ -42,7 +43,7 @@ struct CheckpointTensor {
   Role role = Role::Parameter;      ///< Parameter, Buffer, Moment or Scalar
   std::string owner;                ///< of a moment: the parameter
   FileDType dtype = FileDType::F32; ///< the exact one: a 16-bit parameter with a master is kept as the master
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape;       ///< without padding
   std::vector<std::string> aliases; ///< other names of the same tensor
   bool trainable = false;
   Layout layout;                   ///< how the ranks that wrote it held it, on the manifest's mesh

@@ -2,8 +2,9 @@
 //
 // Every element of every state is written once. What several ranks hold they divide, by whole rows where
 // that comes out, so that all write at once; small tensors go to one of them each. A rank's part of a tensor
-// is a few boxes (Box.h). A safetensors file can name a tensor once, so the first boxes of all tensors are
-// the rank's first file, the second ones its second, and so on: nearly all is in the first.
+// is a few boxes (Box.h), and padding is in none of them. A safetensors file can name a tensor once, so the
+// first boxes of all tensors are the rank's first file, the second ones its second, and so on: nearly all is
+// in the first.
 //
 // Written are exact values only: a parameter of 16 bits that has a master is the master, rounded, and stays
 // out. Gradients are dead between steps.
@@ -21,12 +22,24 @@
 
 namespace ds::rt {
 
-/// A box of a state as it lies in the memory of the rank that writes it: one run of elements.
+/// `count` times what is inside, each `stride` elements behind the one before.
+struct Repeat {
+  uint64_t count = 1, stride = 0;
+  bool operator==(const Repeat &) const = default;
+};
+
+/// A box of a state as it lies in the memory of the rank that writes it: one run of elements, or equal ones,
+/// as of columns that are a part of the rank's.
 struct ShardPiece {
   std::string state; ///< its name in the program
   Box box;           ///< in the tensor
   uint64_t at = 0;   ///< first element in the state's buffer
   uint64_t bytes = 0;
+  std::vector<Repeat> repeats = {}; ///< of the runs, slowest first
+
+  uint64_t runs() const;
+  /// First element of run `run` in the buffer; they ascend.
+  uint64_t runAt(uint64_t run) const;
 };
 
 /// One file of a rank.

@@ -13,6 +13,15 @@
 //       12 13 14 | 15 16 17       rank dp 1, tp 0 holds the second half, in two runs:
 //       18 19 20 | 21 22 23         elements 12 13 14 at 0, elements 18 19 20 at 3
 //
+// Cuts count in the dimensions of a view, a shape that refines the state's own: a fused QKV [2304, 768] seen
+// as [3, 12, 64, 768] is cut by heads along its second dimension, and a rank's part is then three ranges of
+// rows. A view may have more rows than the state, so that they can be cut at all: 50257 words of a table are
+// seen as 50264 rows, of which the last 7 are padding. Padding is zero, and in memory alone: files, names and
+// initial values know only what exists.
+//
+//   state [6, 2], view [3, 2, 2], dimension 1 cut along tp = 2: tp 0 has rows 0, 2, 4 and tp 1 rows 1, 3, 5
+//   state [5, 2], view [6, 2], dimension 0 cut along tp = 2:    tp 1 has rows 3 and 4, and one of padding
+//
 // Whatever reads, makes or writes states goes through runs: rows of elements that lie next to each other both
 // in the whole state and in a rank's memory. Nothing here knows programs: planners and checkpoints use it
 // too.
@@ -31,12 +40,18 @@
 namespace ds::rt {
 
 /// Elements are counted in row-major order: those of the whole state are its logical ones, those of a local
-/// tensor its local ones.
+/// tensor its local ones. A view leaves their order as it is.
 struct Layout {
-  std::vector<AxisSet> cuts;  ///< by dimension: along which axes it is cut; empty: no dimension is
+  std::vector<AxisSet> cuts;  ///< by dimension of the view: along which axes it is cut; empty: none is
   AxisSet bucket;             ///< of the ranks that hold the bucket together; empty: there is none
   uint64_t offset = 0;        ///< of the local tensor's first element in the bucket, in elements
   uint64_t shardElements = 0; ///< of the bucket, by rank
+  /// Each dimension of the state is the product of some that follow each other here. Empty: it is seen as it
+  /// is.
+  std::vector<int64_t> view = {};
+  /// Rows of the view, entries of its dimension 0, that the state has; what is behind them is padding.
+  /// Absent: it has them all.
+  std::optional<uint64_t> existing = {};
 
   bool isBucketed() const { return !bucket.isEmpty(); }
   /// Along which axes ranks hold different elements.
@@ -50,23 +65,41 @@ std::string findMistake(const Mesh &mesh, const Layout &layout, std::span<const 
 
 // What follows requires a layout without mistakes.
 
-/// The shape of a local tensor.
+/// The shape with the dimensions of `shape` of what has `sizes` in those of the view.
+std::vector<int64_t> packedShape(const Layout &layout, std::span<const int64_t> shape,
+                                 std::span<const int64_t> sizes);
+/// The shape of a local tensor, of as many dimensions as the state and with its padding.
 std::vector<int64_t> localShape(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
-/// Elements of a local tensor.
+/// Elements of a local tensor, with its padding.
 uint64_t localElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
 
 /// The ranks that hold together what `rank` and others with other parts do, each part once, in the order of
 /// ranks. Those of rank 0 are the ones that write a state down: the first of all replicas.
 std::vector<uint32_t> holders(const Mesh &mesh, const Layout &layout, uint32_t rank);
 
-/// Local elements [first, first + count), which lie from element `at` of the rank's buffer on.
+/// Entries [first, first + count) of a dimension of a state.
+struct IndexRange {
+  uint64_t first = 0, count = 0;
+  bool operator==(const IndexRange &) const = default;
+};
+/// What entries of the local tensor's dimension `dimension` are in the state, in order. Entries of padding
+/// lie behind the state's own.
+std::vector<IndexRange> localRanges(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
+                                    uint32_t rank, size_t dimension);
+
+/// Local elements [first, first + count), which lie from element `at` of the rank's buffer on. Elements of
+/// padding are not among them.
 struct HeldElements {
   uint64_t first = 0, count = 0, at = 0;
 };
 HeldElements heldElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
                           uint32_t rank);
 
-/// The most elements that any rank holds.
+/// Likewise of padding.
+HeldElements heldPadding(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape,
+                         uint32_t rank);
+
+/// The most elements that any rank holds, without padding.
 uint64_t mostHeldElements(const Mesh &mesh, const Layout &layout, std::span<const int64_t> shape);
 
 /// Logical elements [first, first + count), which lie from element `at` of the rank's buffer on.
@@ -86,7 +119,7 @@ public:
   std::optional<ElementRun> next(uint64_t end = UINT64_MAX, uint64_t most = UINT64_MAX);
 
 private:
-  /// A dimension of the local tensor, those behind the last cut one being part of it.
+  /// A dimension of the view of the local tensor, those behind the last cut one being part of it.
   struct Dimension {
     uint64_t size;   ///< local
     uint64_t start;  ///< logical elements before the rank's first along it

@@ -95,8 +95,8 @@ struct State {
   std::string name; ///< unique on its stage; a parameter's name is its name in the weights file
   std::vector<std::string> aliases; ///< other names of the same tensor (tied parameters)
   Role role = Role::Parameter;
-  std::string owner; ///< for a moment, master or gradient: the parameter's name
-  std::vector<int64_t> logicalShape;
+  std::string owner;                 ///< for a moment, master or gradient: the parameter's name
+  std::vector<int64_t> logicalShape; ///< without padding
   uint32_t buffer = 0; ///< the local tensor's own window; if bucketed, the rank's shard, of one dimension
   Init init;
   bool trainable = false;
