@@ -1,5 +1,6 @@
 //===- Axes.cpp - The mesh of ranks, its axes and what is said by them -----------===//
 #include "OpHelpers.h"
+#include "ds/Dialect/MeshShape.h"
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MathExtras.h"
@@ -134,6 +135,24 @@ MeshOp MeshOp::lookup(Operation *op) {
   return {};
 }
 
+/// Verifies that the sets of `mesh` are of its axes, and stages apart from the others (C4).
+static LogicalResult verifySets(MeshOp mesh) {
+  const rt::Mesh axes = mesh.getMesh();
+  for (auto [set, names] : {std::pair("samples", mesh.getSamplesAttr()),
+                            {"zero", mesh.getZeroAttr()},
+                            {"stages", mesh.getStagesAttr()}})
+    for (StringAttr name : names ? names.getNames() : ArrayRef<StringAttr>())
+      if (!axes.find(name.getValue()))
+        return mesh.emitOpError("expects axes of ")
+               << axes.spell() << " in " << set << ", but got " << name.getValue();
+  const rt::AxisSet stages = mesh.find(mesh.getStagesAttr());
+  const rt::AxisSet both = stages & (mesh.find(mesh.getSamplesAttr()) | mesh.find(mesh.getZeroAttr()));
+  if (!both.isEmpty())
+    return mesh.emitOpError("expects stages apart from samples and zero, but got ")
+           << axes.spell(both) << " in both";
+  return success();
+}
+
 LogicalResult MeshOp::verify() {
   if (getSizes().size() != getAxes().size()) // C1.
     return emitOpError("expects ") << getAxes().size() << " sizes, but got " << getSizes().size();
@@ -148,6 +167,8 @@ LogicalResult MeshOp::verify() {
     return emitOpError("expects an axis, but got none");
   if (std::string mistake = getMesh().findMistake(static_cast<uint32_t>(ranks)); !mistake.empty()) // C3.
     return emitOpError("expects axes that can be told apart, but ") << mistake;
+  if (failed(verifySets(*this)))
+    return failure();
   MeshOp first = lookup(*this);
   if (!first || first == *this) // C2.
     return success();
@@ -166,9 +187,14 @@ rt::Mesh MeshOp::getMesh() {
 rt::AxisSet MeshOp::find(AxesAttr axes) {
   rt::Mesh mesh = getMesh();
   rt::AxisSet found;
-  for (StringAttr name : axes.getNames())
+  for (StringAttr name : axes ? axes.getNames() : ArrayRef<StringAttr>())
     found = found | mesh.find(name.getValue()).value_or(rt::AxisSet());
   return found;
+}
+
+int64_t MeshOp::countSampleRanks(Operation *op) {
+  MeshOp mesh = lookup(op);
+  return mesh ? mesh.getSize(mesh.getSamplesAttr()) : 1;
 }
 
 int64_t MeshOp::getSize(AxesAttr axes) { return getMesh().size(find(axes)); }
@@ -203,6 +229,51 @@ ShiftsAttr MeshOp::getShiftsOfParts(AxesAttr axes, int64_t stride) {
       strides.push_back(stride * mesh.stride(axis, found));
     }
   return ShiftsAttr::get(getContext(), names, strides);
+}
+
+//===----------------------------------------------------------------------===//
+// MeshShape
+//===----------------------------------------------------------------------===//
+
+AxesAttr mlir::ds::nameAxes(MLIRContext *context, const rt::Mesh &mesh, rt::AxisSet axes) {
+  SmallVector<StringAttr> names;
+  rt::AxisSet named;
+  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
+    if (!axes.has(axis) || named.has(axis))
+      continue;
+    StringRef name = mesh.axes()[axis].name;
+    const StringRef whole = name.split('.').first;
+    const std::optional<rt::AxisSet> parts = mesh.find(whole);
+    if (parts && axes.hasAll(*parts))
+      name = whole, named = named | *parts;
+    names.push_back(StringAttr::get(context, name));
+  }
+  return names.empty() ? AxesAttr() : AxesAttr::get(context, names);
+}
+
+MeshShape mlir::ds::getMeshShape(ModuleOp module) {
+  MeshOp op = MeshOp::lookup(module);
+  if (!op)
+    return {};
+  return {op.getMesh(), op.find(op.getSamplesAttr()), op.find(op.getZeroAttr()), op.find(op.getStagesAttr())};
+}
+
+void mlir::ds::declareMesh(ModuleOp module, const MeshShape &shape) {
+  if (MeshOp old = MeshOp::lookup(module))
+    old.erase();
+  if (shape.mesh.numAxes() == 0)
+    return;
+  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
+  SmallVector<Attribute> names;
+  SmallVector<int64_t> sizes;
+  for (const rt::MeshAxis &axis : shape.mesh.axes()) {
+    names.push_back(builder.getStringAttr(axis.name));
+    sizes.push_back(axis.size);
+  }
+  auto name = [&](rt::AxisSet axes) { return nameAxes(module.getContext(), shape.mesh, axes); };
+  auto mesh = builder.create<MeshOp>(module.getLoc(), "mesh", builder.getArrayAttr(names), sizes,
+                                     name(shape.samples), name(shape.zero), name(shape.stages));
+  SymbolTable(module).insert(mesh, module.getBody()->begin());
 }
 
 LogicalResult mlir::ds::verifyAxes(Operation *op, ArrayRef<StringAttr> names) {

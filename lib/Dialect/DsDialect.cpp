@@ -95,7 +95,8 @@ LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
   if (attribute.getName() == kPhaseAttr)
     return verifyModuleAttribute<PhaseAttr>(op, attribute, "#ds.phase<step>");
   if (attribute.getName() == kTrainingAttr)
-    return verifyModuleAttribute<TrainingAttr>(op, attribute, "#ds.training<world = 2>");
+    return verifyModuleAttribute<TrainingAttr>(op, attribute,
+                                               "#ds.training<gradient_accumulation_steps = 2>");
   if (attribute.getName() == kDecisionsAttr)
     return verifyModuleAttribute<DecisionsAttr>(op, attribute, "#ds.decisions<>");
   if (attribute.getName() == kMachineAttr)

@@ -3,7 +3,7 @@
 // Attributes that hold much are plain structs: `visitFields(visitor, struct)` names each field by its key,
 // and here such a list becomes text, is read back and is hashed:
 //
-//   #ds.training<world = 2, optimizer = {type = sgd, lr = 5.000000e-01}>
+//   #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd, lr = 5.000000e-01}>
 //
 // A field may be a number, a truth value, a text, a word of an enumeration (`wordsOf`), a struct, or an
 // optional or a list of these. What has its default is not written, but for enumerations with

@@ -17,6 +17,7 @@ static StringRef spell(Predicate value) { return stringifyPredicate(value); }
 static StringRef spell(ReduceKind value) { return stringifyReduceKind(value); }
 static StringRef spell(Epilogue value) { return stringifyEpilogue(value); }
 static StringRef spell(CollectiveKind value) { return stringifyCollectiveKind(value); }
+static StringRef spell(Payload value) { return stringifyPayload(value); }
 static StringRef spell(AllocCategory value) { return stringifyAllocCategory(value); }
 
 /// `4, 8`.

@@ -51,6 +51,30 @@ static LogicalResult verifyMembersOnce(BucketOp bucket) {
   return success();
 }
 
+/// Verifies that the members are parts of one kind, so that one exchange serves all (C4).
+static LogicalResult verifyAlike(BucketOp bucket, ArrayRef<StateOp> members) {
+  MeshOp mesh = MeshOp::lookup(bucket);
+  for (StateOp member : members.drop_front(members.empty() ? 0 : 1)) {
+    StateOp first = members.front();
+    auto refuse = [&](const Twine &expected, const Twine &got) -> LogicalResult {
+      InFlightDiagnostic error = bucket.emitOpError("expects members ")
+                                 << expected << ", as @" << first.getSymName() << " is, but got " << got;
+      error.attachNote(member.getLoc()) << "member @" << member.getSymName() << " is declared here";
+      return error;
+    };
+    auto spellAxes = [&](::ds::rt::AxisSet axes) { return mesh ? mesh.getMesh().spell(axes) : ""; };
+    if (first.getCutAxes() != member.getCutAxes())
+      return refuse("cut along " + spellAxes(first.getCutAxes()), spellAxes(member.getCutAxes()));
+    if (first.getAddendAxes() != member.getAddendAxes())
+      return refuse("with addends along " + spellAxes(first.getAddendAxes()),
+                    spellAxes(member.getAddendAxes()));
+    if (first.getCopy() != member.getCopy())
+      return refuse(first.getCopy() ? "that are copies" : "that are no copies",
+                    member.getCopy() ? "a copy" : "none");
+  }
+  return success();
+}
+
 /// Verifies that the members, which have `sizes` elements, are aligned, apart and inside (C2).
 static LogicalResult verifyLayout(BucketOp bucket, ArrayRef<int64_t> sizes) {
   if (bucket.getOffsets().size() != sizes.size())
@@ -79,13 +103,16 @@ static LogicalResult verifyLayout(BucketOp bucket, ArrayRef<int64_t> sizes) {
 LogicalResult BucketOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   Type element;
   SmallVector<int64_t> sizes;
+  SmallVector<StateOp> members;
   for (auto name : getMembers().getAsRange<FlatSymbolRefAttr>()) {
     StateOp member = lookupMember(*this, symbolTable, name, element);
     if (!member)
       return failure();
     sizes.push_back(member.getLocalType().getNumElements());
+    members.push_back(member);
   }
-  if (failed(verifyMembersOnce(*this)) || failed(verifyLayout(*this, sizes)))
+  if (failed(verifyMembersOnce(*this)) || failed(verifyLayout(*this, sizes)) ||
+      failed(verifyAlike(*this, members)))
     return failure();
   int64_t elements = getElements();
   if (elements <= 0 || elements % kAlignment != 0) // C3.
@@ -157,6 +184,25 @@ static LogicalResult verifyShards(StateOp state) {
   return success();
 }
 
+/// Verifies the addend axes of a parameter's gradient, and that nothing else has any (C6).
+static LogicalResult verifyAddends(StateOp state) {
+  if (!state.getAddends() && !state.getCopy())
+    return success();
+  if (state.getRole() != Role::Parameter || state.getBucket())
+    return state.emitOpError("expects addends and copies of parameters without a bucket, but got role ")
+           << stringifyRole(state.getRole());
+  if (!state.getAddends())
+    return success();
+  if (failed(verifyAxes(state, state.getAddends()->getNames())))
+    return failure();
+  MeshOp mesh = MeshOp::lookup(state);
+  const ::ds::rt::AxisSet both = mesh.find(*state.getAddends()) & state.getCutAxes();
+  if (both.isEmpty())
+    return success();
+  return state.emitOpError("expects addends along axes that do not cut it, but got ")
+         << mesh.getMesh().spell(both);
+}
+
 LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   if (FlatSymbolRefAttr owner = getOwnerAttr()) {
     auto parameter = symbolTable.lookupNearestSymbolFrom<StateOp>(*this, owner);
@@ -167,7 +213,24 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
     if (failed(verifyBucketState(*this, symbolTable.lookupNearestSymbolFrom<BucketOp>(*this, name),
                                  symbolTable)))
       return failure();
-  return getShards() ? verifyShards(*this) : success();
+  return success(succeeded(getShards() ? verifyShards(*this) : success()) && succeeded(verifyAddends(*this)));
+}
+
+::ds::rt::AxisSet StateOp::getCutAxes() {
+  ::ds::rt::AxisSet axes;
+  ArrayAttr shards = getShardsAttr();
+  MeshOp mesh = shards ? MeshOp::lookup(*this) : MeshOp();
+  if (mesh)
+    for (Attribute entry : shards)
+      axes = axes | mesh.find(dyn_cast<AxesAttr>(entry));
+  return axes;
+}
+
+::ds::rt::AxisSet StateOp::getAddendAxes() {
+  MeshOp mesh = MeshOp::lookup(*this);
+  if (!mesh)
+    return {};
+  return (mesh.find(mesh.getSamplesAttr()) | mesh.find(getAddendsAttr())) - getCutAxes();
 }
 
 bool StateOp::isSharded() {

@@ -127,10 +127,8 @@ static LogicalResult verifyNoDecay(EmitError fail, ArrayRef<std::string> pattern
 
 LogicalResult TrainingAttr::verify(EmitError emitError, TrainingOptions options) {
   auto fail = [&] { return emitError() << DsDialect::kTrainingAttr << " expects "; };
-  for (auto [key, value] :
-       {std::pair("gradient_accumulation_steps", options.accumulation), {"world", options.world}})
-    if (value < 1)
-      return fail() << "at least 1 for " << key << ", but got " << value;
+  if (options.accumulation < 1)
+    return fail() << "at least 1 for gradient_accumulation_steps, but got " << options.accumulation;
   if (!(options.clipping >= 0))
     return fail() << "at least 0 for gradient_clipping, but got " << options.clipping;
   if (options.lossChunks < 0)

@@ -8,6 +8,7 @@
 
 #include "PlanBuffers.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Workspaces.h"
@@ -22,6 +23,12 @@ using report::Category;
 using report::PeakPart;
 using report::PeakValue;
 using report::repeatedLayer;
+
+/// Whether `communicate`, which may be null, gathers a parameter.
+static bool gathersParameter(CommunicateOp communicate) {
+  return communicate && communicate.getKind() == CollectiveKind::AllGather &&
+         communicate.getCarries() == Payload::Parameter;
+}
 
 /// `command` as a collective; null where it is another one.
 static CommunicateOp asCollective(ScheduledOpInterface command) { return dyn_cast<CommunicateOp>(*command); }
@@ -115,7 +122,7 @@ std::string PeakExplainer::reasonFor(Category category, const Uses &use, Schedul
   if (category == Category::Workspace)
     return "scratch memory of " + next;
   auto communicate = asCollective(writer);
-  if (communicate && communicate.getKind() == CollectiveKind::AllGather) {
+  if (gathersParameter(communicate)) {
     bool kept = isSaved(use) && peak.command < use.last;
     return "gathered for " + next + (kept ? ", and kept for " + last : "");
   }
@@ -164,7 +171,7 @@ std::string PeakExplainer::remedyFor(Category category, const Uses &use, const A
   auto communicate = asCollective(lifetime.writer);
   if (category == Category::Workspace && !communicate)
     return remedyForScratch(scheduled.commands[use.first], alloc.getBuffer().getType().getSizeInBytes());
-  if (communicate && communicate.getKind() == CollectiveKind::AllGather)
+  if (gathersParameter(communicate))
     return remedyForGathered(use);
   if (category == Category::Workspace)
     return remedyForReduced(communicate);
@@ -188,8 +195,7 @@ PeakPart PeakExplainer::partOf(const AllocLifetime &lifetime, const Uses &use) c
   case Category::Workspace:
     return PeakPart::Workspace;
   case Category::Communication:
-    return communicate && communicate.getKind() == CollectiveKind::AllGather ? PeakPart::Gathered
-                                                                             : PeakPart::Exchanged;
+    return gathersParameter(communicate) ? PeakPart::Gathered : PeakPart::Exchanged;
   default:
     return isSaved(use) ? PeakPart::Activations : PeakPart::Temporaries;
   }
@@ -279,8 +285,9 @@ static int64_t stageThatDivides(PeakPart part) {
   }
 }
 
-/// What would make a state or an input smaller.
-static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training, int64_t samples) {
+/// What would make a state or an input smaller. ZeRO divides by `ranks`.
+static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training, int64_t ranks,
+                             int64_t samples) {
   if (whole.part == PeakPart::Inputs)
     return smallerBatch(samples);
   int64_t stage = stageThatDivides(whole.part);
@@ -289,19 +296,18 @@ static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &tr
   if (whole.isSharded)
     return "more --ranks: it is divided already";
   const std::string threshold = "zero_optimization.stage3_param_persistence_threshold";
-  if (training.world > 1 && training.sharding.stage >= stage)
+  if (ranks > 1 && training.sharding.stage >= stage)
     return whole.part == PeakPart::Parameters ? "a lower " + threshold + ": it is kept whole"
                                               : "none: it is not divided";
   // What stage 3 keeps whole it does not divide.
   bool isKept = stage == 3 && whole.type.getTensor().getNumElements() <= training.sharding.parameterThreshold;
   std::string key =
       "zero_optimization.stage = " + std::to_string(stage) + (isKept ? " with a lower " + threshold : "");
-  return training.world == 1 ? "more --ranks with " + key
-                             : key + " divides it by " + std::to_string(training.world) + " ranks";
+  return ranks == 1 ? "more --ranks with " + key : key + " divides it by " + std::to_string(ranks) + " ranks";
 }
 
-/// What gives a state or an input its size.
-static std::string sourceFor(const WholeBuffer &whole, const TrainingOptions &training) {
+/// What gives a state or an input its size. ZeRO divides by `ranks`.
+static std::string sourceFor(const WholeBuffer &whole, int64_t ranks) {
   if (whole.part == PeakPart::Inputs)
     return "inputs of one micro-step";
   std::string text;
@@ -310,22 +316,23 @@ static std::string sourceFor(const WholeBuffer &whole, const TrainingOptions &tr
   if (whole.part == PeakPart::Gathered)
     out << ", gathered once a step";
   else if (whole.isSharded)
-    out << ", divided by " << training.world << " ranks";
-  else if (training.world > 1)
+    out << ", divided by " << ranks << " ranks";
+  else if (ranks > 1)
     out << ", the same on each rank";
   return text;
 }
 
-static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &training, int64_t samples) {
+static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &training, int64_t ranks,
+                          int64_t samples) {
   PeakValue value;
   value.name = whole.name;
   value.part = whole.part;
-  value.source = sourceFor(whole, training);
+  value.source = sourceFor(whole, ranks);
   value.type = spellType(whole.type);
   value.bytes = whole.type.getSizeInBytes();
   value.reason = whole.part == PeakPart::Inputs ? "input: the host fills it before each micro-step"
                                                 : "state: kept from step to step";
-  value.remedy = remedyFor(whole, training, samples);
+  value.remedy = remedyFor(whole, training, ranks, samples);
   return value;
 }
 
@@ -342,11 +349,12 @@ static int64_t samplesOf(ArrayRef<WholeBuffer> buffers) {
 /// What is in `space` for the whole step.
 static std::vector<PeakValue> describeWhole(ModuleOp module, ArrayRef<WholeBuffer> buffers, Space space) {
   const TrainingOptions training = getTraining(module);
+  const int64_t ranks = getMeshShape(module).countZeroRanks();
   int64_t samples = samplesOf(buffers);
   std::vector<PeakValue> values;
   for (const WholeBuffer &whole : buffers)
     if (whole.type.getSpace() == space)
-      values.push_back(describe(whole, training, samples));
+      values.push_back(describe(whole, training, ranks, samples));
   return values;
 }
 

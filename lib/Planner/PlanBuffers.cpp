@@ -117,7 +117,7 @@ static bool findTouches(Value buffer, const DenseMap<Operation *, int64_t> &posi
     if (auto known = position.find(user); known != position.end())
       touches.push_back(known->second);
     auto communicate = dyn_cast<CommunicateOp>(user);
-    isGathered |= communicate && communicate.getStream() == StreamKind::Gather;
+    isGathered |= communicate && communicate.getCarries() == Payload::Parameter;
   }
   return isGathered;
 }

@@ -67,7 +67,7 @@ static int64_t tokensPerStep(ModuleOp module) {
     RankedTensorType type = whole.type.getTensor();
     if (whole.part == report::PeakPart::Inputs && type.getRank() == 2 &&
         (type.getElementType().isInteger(64) || type.getElementType().isInteger(32)))
-      return type.getNumElements() * training.accumulation * training.world;
+      return type.getNumElements() * training.accumulation * MeshOp::countSampleRanks(module);
   }
   return 0;
 }

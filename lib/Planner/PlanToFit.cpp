@@ -23,7 +23,7 @@ using namespace mlir::ds;
 /// Makes `module` reduce in each micro-step, if that is open and would take less memory.
 static bool reduceEachMicroStep(ModuleOp module) {
   TrainingOptions training = getTraining(module);
-  if (training.world == 1 || training.accumulation == 1 || training.sharding.stage != 1 ||
+  if (MeshOp::countSampleRanks(module) == 1 || training.accumulation == 1 || training.sharding.stage != 1 ||
       training.sharding.reduceEachMicroStep)
     return false;
   training.sharding.reduceEachMicroStep = true;

@@ -13,8 +13,8 @@ ds.mesh @mesh axes [pp = 2, dp = 4, sp = 2, tp = 1]
 // KEPT-LABEL: @collectives
 // KEPT-COUNT-7: ds.communicate
 func.func @collectives(%a: !part, %b: !whole, %s: !staging) {
-  // CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%{{.*}}) along dp on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>
-  ds.communicate all_gather ins(%a) outs(%b) along dp on gather : (!part) -> !whole
+  // CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%{{.*}}) along dp carries parameter on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>
+  ds.communicate all_gather ins(%a) outs(%b) along dp carries parameter on gather : (!part) -> !whole
   // CHECK: ds.communicate reduce_scatter ins(%{{.*}}) outs(%{{.*}}) reduce sum along dp number 1 workspace(%{{.*}} : !ds.buffer<tensor<64xi8>, [1], device>) on reduce :
   ds.communicate reduce_scatter ins(%b) outs(%a) reduce sum along dp number 1 workspace(%s : !staging) on reduce : (!whole) -> !part
   // CHECK: ds.communicate all_reduce ins(%{{.*}}) outs(%{{.*}}) reduce max along tp on reduce :

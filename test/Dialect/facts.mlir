@@ -8,9 +8,9 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1, r
 // -----
 
 // Every kind of field: words, numbers, truth values, what may be absent, lists, and structs.
-// CHECK: #ds.training<gradient_clipping = 5.000000e-01, world = 2, reduce_op = sum, communication_data_type = bf16, loss_normalization = tokens, no_decay = ["bias$", "a\22b"],
+// CHECK: #ds.training<gradient_clipping = 5.000000e-01, reduce_op = sum, communication_data_type = bf16, loss_normalization = tokens, no_decay = ["bias$", "a\22b"],
 // CHECK-SAME: optimizer = {type = adagrad, eps = 1.000000e-08}, precision = {compute = f16}, zero_optimization = {stage = 1, reduce_each_micro_step = false}, recompute = {layers = [1, 3]}>
-module attributes {ds.training = #ds.training<zero_optimization = {reduce_each_micro_step = false, stage = 1}, world = 2 : i64, reduce_op = sum, communication_data_type = bf16,
+module attributes {ds.training = #ds.training<zero_optimization = {reduce_each_micro_step = false, stage = 1}, reduce_op = sum, communication_data_type = bf16,
     loss_normalization = tokens, gradient_clipping = 0.5, no_decay = ["bias$", "a\22b"], optimizer = {type = adagrad, eps = 1.0e-8, lr = 1.0e-2}, precision = {compute = f16},
     recompute = {layers = [1, 3]}>} {
 }

@@ -255,3 +255,63 @@ ds.mesh @mesh axes [dp = 2, tp = 2]
 ds.state @w role(parameter) trainable shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x16xf32>
 ds.bucket @k members [@w] offsets [0] elements 64
 ds.state @state_c3_of_parts role(parameter) bucket(@k) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+
+// -----
+
+// expected-error@+1 {{'ds.mesh' op expects axes of [dp = 2] in samples, but got tp}}
+ds.mesh @mesh_c4_unknown_axis axes [dp = 2] samples tp
+
+// -----
+
+// expected-error@+1 {{'ds.mesh' op expects stages apart from samples and zero, but got pp in both}}
+ds.mesh @mesh_c4_samples_and_stages axes [pp = 2, dp = 2] samples (pp, dp) stages pp
+
+// -----
+
+// expected-error@+1 {{'ds.mesh' op expects stages apart from samples and zero, but got dp.node in both}}
+ds.mesh @mesh_c4_zero_and_stages axes [dp.node = 2, dp.local = 2] zero dp stages dp.node
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2] samples dp
+ds.state @w role(parameter) trainable shards [tp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+// expected-note@+1 {{member @v is declared here}}
+ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+// expected-error@+1 {{'ds.bucket' op expects members cut along tp, as @w is, but got no axis}}
+ds.bucket @bucket_c4_cut_and_whole members [@w, @v] offsets [0, 32] elements 64
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2] samples dp
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+// expected-note@+1 {{member @v is declared here}}
+ds.state @v role(parameter) trainable addends tp init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+// expected-error@+1 {{'ds.bucket' op expects members with addends along dp, as @w is, but got dp, tp}}
+ds.bucket @bucket_c4_other_addends members [@w, @v] offsets [0, 32] elements 64
+
+// -----
+
+ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+// expected-note@+1 {{member @v is declared here}}
+ds.state @v role(parameter) trainable copy init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+// expected-error@+1 {{'ds.bucket' op expects members that are no copies, as @w is, but got a copy}}
+ds.bucket @bucket_c4_copy members [@w, @v] offsets [0, 32] elements 64
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2] samples dp
+// expected-error@+1 {{'ds.state' op expects addends along axes that do not cut it, but got tp}}
+ds.state @state_c6_cut_axis role(parameter) shards [tp] addends tp init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2] samples dp
+// expected-error@+1 {{'ds.state' op expects addends and copies of parameters without a bucket, but got role buffer}}
+ds.state @state_c6_buffer role(buffer) addends tp init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2] samples dp
+// expected-error@+2 {{'ds.state' op expects axes of the mesh, but got tp}}
+// expected-note@-2 {{the mesh is [dp = 2]}}
+ds.state @state_c6_unknown_axis role(parameter) addends tp init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>

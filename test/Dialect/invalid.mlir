@@ -297,8 +297,8 @@ module attributes {ds.phase = "step"} {
 
 // -----
 
-// expected-error@+1 {{expects ds.training to be as #ds.training<world = 2>, but got {world = 2 : i64}}}
-module attributes {ds.training = {world = 2 : i64}} {
+// expected-error@+1 {{expects ds.training to be as #ds.training<gradient_accumulation_steps = 2>, but got {gradient_accumulation_steps = 2 : i64}}}
+module attributes {ds.training = {gradient_accumulation_steps = 2 : i64}} {
 }
 
 // -----

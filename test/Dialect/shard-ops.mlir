@@ -3,8 +3,8 @@
 
 // Every op of phase sharded, as its description shows it.
 
-// CHECK: ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1]
-ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1]
+// CHECK: ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1] samples dp zero (dp, sp) stages pp
+ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1] samples dp zero (dp, sp) stages pp
 
 ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>
 ds.state @h.0.w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x8xf32>
@@ -14,6 +14,10 @@ ds.bucket @bucket_0 members [@wte, @h.0.w] offsets [0, 1024] elements 4096
 ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096xf32>
 // CHECK: ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init
 ds.state @bucket_0.exp_avg role(moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096xf32>
+// CHECK: ds.state @norm role (parameter) trainable addends tp init
+ds.state @norm role(parameter) trainable addends tp init(#ds.init<constant, 1.0, 0.0>) home(device) : tensor<8xf32>
+// CHECK: ds.state @tied role (parameter) trainable addends (sp, tp) copy init
+ds.state @tied role(parameter) trainable addends (sp, tp) copy init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
 // CHECK: ds.state @cut role (buffer) shards [none, tp, sp] init
 ds.state @cut role(buffer) shards [none, tp, sp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3x8x8xf32>
 // CHECK: ds.state @cut_twice role (buffer) shards [none, (dp.local, sp), none] init
@@ -21,20 +25,24 @@ ds.state @cut_twice role(buffer) shards [none, (dp.local, sp), none] init(#ds.in
 
 // CHECK-LABEL: @collectives
 func.func @collectives(%x: tensor<512xf32>, %s: tensor<f32>, %v: tensor<4xf32>, %m: tensor<8x4xf32>) {
-  // CHECK: ds.all_gather %{{.*}} along dp : tensor<512xf32> -> tensor<2048xf32>
-  %f = ds.all_gather %x along dp : tensor<512xf32> -> tensor<2048xf32>
+  // CHECK: ds.all_gather %{{.*}} along dp carries parameter : tensor<512xf32> -> tensor<2048xf32>
+  %f = ds.all_gather %x along dp carries parameter : tensor<512xf32> -> tensor<2048xf32>
   // CHECK: ds.reduce_scatter sum %{{.*}} along dp : tensor<2048xf32> -> tensor<512xf32>
   %p = ds.reduce_scatter sum %f along dp : tensor<2048xf32> -> tensor<512xf32>
   // CHECK: ds.all_reduce sum %{{.*}} along dp : tensor<f32>
   %r = ds.all_reduce sum %s along dp : tensor<f32>
   // CHECK: ds.all_reduce max %{{.*}} along tp : tensor<f32>
-  %t = ds.all_reduce max %s along tp : tensor<f32>
+  %t = ds.all_reduce max %s along tp carries exchange : tensor<f32>
+  // CHECK: ds.reduce_scatter sum %{{.*}} along dp carries bucket : tensor<2048xf32> -> tensor<512xf32>
+  %q = ds.reduce_scatter sum %f along dp carries bucket : tensor<2048xf32> -> tensor<512xf32>
+  // CHECK: ds.all_reduce sum %{{.*}} along dp carries statistic : tensor<f32>
+  %u = ds.all_reduce sum %s along dp carries statistic : tensor<f32>
   // CHECK: ds.collective_broadcast %{{.*}} root 0 along dp : tensor<4xf32>
   %b = ds.collective_broadcast %v root 0 along dp : tensor<4xf32>
   // CHECK: ds.all_to_all %{{.*}} along sp : tensor<8x4xf32>
   %a = ds.all_to_all %m along sp : tensor<8x4xf32>
   // CHECK: ds.send %{{.*}} to 1 along pp : tensor<4xf32>
-  ds.send %v to 1 along pp : tensor<4xf32>
+  ds.send %v to 1 along pp carries transfer : tensor<4xf32>
   // CHECK: ds.recv from 0 along pp : tensor<4xf32>
   %g = ds.recv from 0 along pp : tensor<4xf32>
   return

@@ -23,7 +23,7 @@
 // BETA: optimizer = {beta1 = 8.000000e-01}
 //
 // A section that several keys make cannot be told apart by one that asks for its default.
-// RUN: sed 's/world = 1/precision = {compute = bf16}, world = 1/' %s > %t.bf16.mlir
+// RUN: sed 's/optimizer = {type/precision = {compute = bf16}, optimizer = {type/' %s > %t.bf16.mlir
 // RUN: %exits 3 ds-opt %t.bf16.mlir --set train_micro_batch_size_per_gpu=4 --set bf16.enabled=false --emit=ir 2>&1 | FileCheck %s --check-prefix=SHARED
 // SHARED: error: --set bf16.enabled=false asks for the default, but ds.training of the model has another "precision", which several keys make together
 // SHARED-NEXT: hint: give all of them in a configuration: --config takes the place of ds.training
@@ -35,7 +35,7 @@
 // RUN: %exits 2 ds-opt %s --set gradient_clipping=3.0 --canonicalize 2>&1 | FileCheck %s --check-prefix=PASSES
 // RUN: %exits 2 ds-opt %s --emit=plan --cse 2>&1 | FileCheck %s --check-prefix=PASSES
 // PASSES: error: passes that are named run on MLIR as it is, not with --config, --set, --emit or a question
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1, gradient_clipping = 2.0, optimizer = {type = sgd, lr = 0.5}, world = 1, zero_optimization = {stage = 1}>} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1, gradient_clipping = 2.0, optimizer = {type = sgd, lr = 0.5}, zero_optimization = {stage = 1}>} {
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x6xf32>
   func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %w: tensor<8x6xf32> {ds.state = @w}) -> tensor<f32> {
     %m = ds.matmul %x, %w : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>

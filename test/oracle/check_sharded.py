@@ -64,8 +64,9 @@ OPTIMIZERS = {
 }
 
 
-def compile_step(training, *flags):
-    text = f"module attributes {{ds.training = #ds.training<{training}>}} {{\n{MODEL}}}\n"
+def compile_step(training, *flags, ranks=1):
+    mesh = f"ds.mesh @mesh axes [dp = {ranks}] samples dp zero dp\n" if ranks > 1 else ""
+    text = f"module attributes {{ds.training = #ds.training<{training}>}} {{\n{mesh}{MODEL}}}\n"
     done = subprocess.run(["ds-opt", "-", "--ds-differentiate", "--ds-build-step", "--ds-simplify", *flags,
                            "--mlir-print-op-generic"], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
@@ -167,9 +168,9 @@ def check(optimizer, ranks, accumulation, steps, zero):
     """Trains `steps` steps on ranks and on one rank; returns the ranks' states."""
     where = f"{optimizer}, {ranks} ranks, accumulation {accumulation}, {zero}"
     common = OPTIMIZERS[optimizer]
-    sharded = compile_step(f"{common}, world = {ranks}, gradient_accumulation_steps = {accumulation}, "
+    sharded = compile_step(f"{common}, gradient_accumulation_steps = {accumulation}, "
                            f"zero_optimization = {{{zero}}}", "--ds-shard-zero", "--ds-decompose", "--ds-simplify",
-                           "--ds-verify-sharded", "--ds-rematerialize-cheap")
+                           "--ds-verify-sharded", "--ds-rematerialize-cheap", ranks=ranks)
     single = compile_step(f"{common}, gradient_accumulation_steps = {accumulation * ranks}", "--ds-decompose")
     torch.manual_seed(3)
     start = {state.name: torch.randn(state.shape, dtype=torch.float64) for state in single.states.values()

@@ -161,17 +161,29 @@ static void adoptOptimizer(const mlir::ds::OptimizerOptions &optimizer, config::
   config.settings.push_back(type);
 }
 
+/// Makes `config` have the mesh of `module`.
+static Status adoptMesh(mlir::ModuleOp module, const Options &options, config::Config &config) {
+  const mlir::ds::MeshShape shape = mlir::ds::getMeshShape(module);
+  const auto ranks = static_cast<int64_t>(shape.mesh.size());
+  if (options.ranksGiven && options.ranks != ranks)
+    return Error{ExitCode::Invalid,
+                 "--ranks " + std::to_string(options.ranks) + ", but the module's ds.mesh has " +
+                     std::to_string(ranks) + (ranks == 1 ? " rank" : " ranks: " + shape.mesh.spell()),
+                 "leave --ranks out, or give the configuration too and start from the model"};
+  auto sizeOf = [&](const char *axis) -> int64_t {
+    return shape.mesh.size(shape.mesh.find(axis).value_or(rt::AxisSet()));
+  };
+  config.mesh = {ranks, shape.mesh.size(shape.samples), sizeOf("tp"), sizeOf("pp"), sizeOf("sp")};
+  return {};
+}
+
 /// Makes `config` say what MLIR says of its training, where no configuration was given or comes too late.
 static Status adoptTraining(mlir::ModuleOp module, const Options &options, config::Config &config) {
+  if (Status status = adoptMesh(module, options, config); !status)
+    return status;
   const mlir::ds::TrainingOptions training = mlir::ds::getTraining(module);
-  if (options.ranksGiven && options.ranks != training.world)
-    return Error{ExitCode::Invalid,
-                 "--ranks " + std::to_string(options.ranks) + ", but the module's ds.training has " +
-                     std::to_string(training.world),
-                 "leave --ranks out, or give the configuration too and start from the model"};
   adoptOptimizer(training.optimizer, config);
   config.batch.accumulation = training.accumulation;
-  config.mesh.ranks = config.mesh.dp = training.world;
   config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
   return {};
 }
@@ -182,6 +194,16 @@ static Status setTraining(mlir::ModuleOp module, const mlir::ds::TrainingOptions
   if (succeeded(mlir::ds::setTraining(module, training)))
     return {};
   return Error{ExitCode::Invalid, options.input + ": cannot be trained so", "the diagnostics above say why"};
+}
+
+/// Says of `module` how `config` asks for it to be trained, and by which ranks. A mesh that MLIR declares
+/// stays where no configuration was given.
+static Status setFromConfig(mlir::ModuleOp module, const Options &options, config::Config &config) {
+  if (!options.config.empty() || !mlir::ds::MeshOp::lookup(module))
+    mlir::ds::declareMesh(module, mlir::ds::meshFromConfig(config));
+  else if (Status status = adoptMesh(module, options, config); !status)
+    return status;
+  return setTraining(module, mlir::ds::trainingFromConfig(config, options.noDecay), options);
 }
 
 /// Changes how `module` says that it is trained by what `--set` alone asks for, and says so.
@@ -225,8 +247,8 @@ static Status settleTraining(Model &model, const Options &options, config::Confi
   if (*phase == mlir::ds::Phase::Model && model.hasOwnTraining)
     return applySets(module, own, asked, options, config);
   if (*phase == mlir::ds::Phase::Model || !hasOwn)
-    return setTraining(module, asked, options);
-  if (askedOf(own) == askedOf(asked))
+    return setFromConfig(module, options, config);
+  if (askedOf(own) == askedOf(asked) && mlir::ds::getMeshShape(module) == mlir::ds::meshFromConfig(config))
     return {};
   return Error{ExitCode::Invalid,
                options.input + ": is in phase " + mlir::ds::stringifyPhase(*phase).str() +
@@ -281,10 +303,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
       isConfig ? buildFromConfig(options, config, context, model) : parseInput(options, text, context, model);
   if (!read)
     return read.error();
-  Status settled =
-      options.inputKind() == InputKind::Mlir
-          ? settleTraining(model, options, config)
-          : setTraining(*model.module, mlir::ds::trainingFromConfig(config, options.noDecay), options);
+  Status settled = options.inputKind() == InputKind::Mlir ? settleTraining(model, options, config)
+                                                          : setFromConfig(*model.module, options, config);
   if (!settled)
     return settled.error();
   if (Status status = checkBatch(*model.module, config); !status)

@@ -104,7 +104,8 @@ static std::string spellPrecision(const mlir::ds::PrecisionOptions &precision) {
 std::vector<PlanInput> ds::opt::inputsOfProgram(const Model &model, const Options &options,
                                                 const config::Config &config, uint32_t threads) {
   const mlir::ds::TrainingOptions training = mlir::ds::getTraining(*model.module);
-  std::vector<PlanInput> inputs = spellBasics({config.batch.micro, training.accumulation, training.world,
+  std::vector<PlanInput> inputs = spellBasics({config.batch.micro, training.accumulation,
+                                               mlir::ds::MeshOp::countSampleRanks(*model.module),
                                                training.sharding.stage, spellPrecision(training.precision)});
   addShapes(inputs, options, config.batch.micro);
   addSettings(inputs, config, /*isOnlySet=*/model.hasOwnTraining);

@@ -21,7 +21,7 @@ const char *const kLast = R"mlir(
     %new = ds.matmul %row, %x {ds.work = #ds.work<backward>} : tensor<1x4xf32>, tensor<4x64xf32> -> tensor<1x64xf32>
     %flat = ds.reshape %new : tensor<1x64xf32> -> tensor<64xf32>
     %local = ds.add %kept, %flat {ds.work = #ds.work<backward>} : tensor<64xf32>
-    %sum = ds.all_reduce sum %local along dp {ds.work = #ds.work<backward>} : tensor<64xf32>
+    %sum = ds.all_reduce sum %local along dp carries bucket {ds.work = #ds.work<backward>} : tensor<64xf32>
     %next = ds.sub %w, %sum {ds.work = #ds.work<update>} : tensor<64xf32>
     return %next : tensor<64xf32>
   })mlir";
@@ -43,9 +43,9 @@ const char *const kGathers = R"mlir(
   ds.state @p role(parameter) trainable shards [dp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<1024x1024xbf16>
   func.func @last(%x: tensor<8x1024xbf16> {ds.input = "x"}, %p: tensor<512x1024xbf16> {ds.state = @p})
       -> (tensor<8x1024xbf16> {ds.state = @out}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %first = ds.all_gather %p along dp {ds.work = #ds.work<forward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
+    %first = ds.all_gather %p along dp carries parameter {ds.work = #ds.work<forward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
     %y = ds.matmul %x, %first {ds.work = #ds.work<forward>} : tensor<8x1024xbf16>, tensor<1024x1024xbf16> -> tensor<8x1024xbf16>
-    %second = ds.all_gather %p along dp {ds.work = #ds.work<backward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
+    %second = ds.all_gather %p along dp carries parameter {ds.work = #ds.work<backward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
     %z = ds.matmul %y, %second {ds.work = #ds.work<backward>} : tensor<8x1024xbf16>, tensor<1024x1024xbf16> -> tensor<8x1024xbf16>
     return %z : tensor<8x1024xbf16>
   }
@@ -56,10 +56,10 @@ const char *const kEarly = R"mlir(
   ds.state @p role(parameter) trainable shards [dp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<1024x1024xbf16>
   func.func @last(%x: tensor<8x1024xbf16> {ds.input = "x"}, %p: tensor<512x1024xbf16> {ds.state = @p})
       -> (tensor<8x1024xbf16> {ds.state = @out}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %first = ds.all_gather %p along dp {ds.work = #ds.work<forward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
+    %first = ds.all_gather %p along dp carries parameter {ds.work = #ds.work<forward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
     %y = ds.matmul %x, %first {ds.work = #ds.work<forward>} : tensor<8x1024xbf16>, tensor<1024x1024xbf16> -> tensor<8x1024xbf16>
     %u = ds.mul %y, %y {ds.work = #ds.work<backward>} : tensor<8x1024xbf16>
-    %second = ds.all_gather %p along dp {ds.work = #ds.work<backward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
+    %second = ds.all_gather %p along dp carries parameter {ds.work = #ds.work<backward>} : tensor<512x1024xbf16> -> tensor<1024x1024xbf16>
     %z = ds.matmul %u, %second {ds.work = #ds.work<backward>} : tensor<8x1024xbf16>, tensor<1024x1024xbf16> -> tensor<8x1024xbf16>
     return %z : tensor<8x1024xbf16>
   }

@@ -153,11 +153,36 @@ TEST(Training, AutocastLeavesParametersAlone) {
   EXPECT_EQ(fp16.lossScale.window, 2000);
 }
 
+/// The mesh of `ranks` ranks where ds_config.json is `text`, as the module declares it.
+std::string meshOf(int64_t ranks, const char *text) {
+  auto config = ::ds::config::readConfig({.path = "test.json", .text = text, .sets = {}, .ranks = ranks});
+  EXPECT_TRUE(bool(config)) << (config ? "" : config.error().message);
+  MLIRContext context;
+  context.loadDialect<DsDialect>();
+  OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(&context));
+  declareMesh(*module, meshFromConfig(*config));
+  EXPECT_EQ(getMeshShape(*module), meshFromConfig(*config));
+  std::string said;
+  llvm::raw_string_ostream os(said);
+  if (MeshOp mesh = MeshOp::lookup(*module))
+    mesh.print(os);
+  return said;
+}
+
+TEST(Training, TheMeshSaysWhatAxesAreFor) {
+  EXPECT_EQ(meshOf(1, R"({"train_batch_size": 1})"), "");
+  EXPECT_EQ(meshOf(2, R"({"train_batch_size": 2})"), "ds.mesh @mesh axes [dp = 2] samples dp zero dp");
+  EXPECT_EQ(meshOf(16, R"({"train_batch_size": 2, "pipeline": {"stages": 2}, "sequence_parallel_size": 2,
+                           "tensor_parallel": {"autotp_size": 2}})"),
+            "ds.mesh @mesh axes [pp = 2, dp = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp");
+  EXPECT_EQ(meshOf(2, R"({"train_batch_size": 1, "tensor_parallel": {"autotp_size": 2}})"),
+            "ds.mesh @mesh axes [tp = 2]");
+}
+
 TEST(Training, ZeroReachesTheOptions) {
   TrainingOptions options = fromConfig(R"({"train_batch_size": 1, "gradient_allreduce_op": "sum",
       "zero_optimization": {"stage": 2, "reduce_bucket_size": 100, "allgather_bucket_size": 200, "sub_group_size": 300,
                             "stage3_param_persistence_threshold": 7, "stage3_model_persistence_threshold": 70}})");
-  EXPECT_EQ(options.world, 1);
   EXPECT_EQ(options.rankReduction, RankReduction::Sum);
   EXPECT_EQ(options.sharding.stage, 2);
   EXPECT_EQ(options.sharding.reduceBucketSize, 100);

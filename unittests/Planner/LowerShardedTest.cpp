@@ -21,7 +21,7 @@ namespace {
 // the moment divided; the rank's part is updated in place and gathered.
 const char *kModule = R"mlir(
 module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1>} {
-  ds.mesh @mesh axes [dp = 2]
+  ds.mesh @mesh axes [dp = 2] samples dp
   ds.state @w role(parameter) trainable aliases ["tied"] init(#ds.init<normal, 0.0, 0.5>) home(device) : tensor<8x4xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.bucket @bucket_0 members [@w, @b] offsets [0, 32] elements 64
@@ -33,12 +33,12 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 1>} 
       -> (tensor<64xf32> {ds.state = @bucket_0.parameter}, tensor<32xf32> {ds.state = @bucket_0.sum}, tensor<f32> {ds.state = @loss})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %l = ds.reduce sum %g dims [0] : tensor<64xf32> -> tensor<f32>
-    %loss = ds.all_reduce sum %l along dp : tensor<f32>
-    %s = ds.reduce_scatter sum %g along dp : tensor<64xf32> -> tensor<32xf32>
+    %loss = ds.all_reduce sum %l along dp carries statistic : tensor<f32>
+    %s = ds.reduce_scatter sum %g along dp carries bucket : tensor<64xf32> -> tensor<32xf32>
     %q = ds.add %m, %s : tensor<32xf32>
     %own = ds.local_shard %p along dp : tensor<64xf32> -> tensor<32xf32>
     %new = ds.sub %own, %q : tensor<32xf32>
-    %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %new along dp carries parameter : tensor<32xf32> -> tensor<64xf32>
     return %whole, %q, %loss : tensor<64xf32>, tensor<32xf32>, tensor<f32>
   }
   ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set, reduced true>]
@@ -159,7 +159,7 @@ FailureOr<rt::Program> lowerText(const std::string &text, std::string &said) {
 }
 
 /// A planned module on `mesh`, up to its first state.
-std::string planned(StringRef mesh = "[dp = 2]") {
+std::string planned(StringRef mesh = "[dp = 2] samples dp") {
   return ("module attributes {ds.phase = #ds.phase<planned>} {\n"
           "  ds.arena device bytes 4096 lower_bound 0\n"
           "  ds.arena host bytes 128 lower_bound 0\n"
@@ -214,7 +214,7 @@ TEST(Lower, ViewsOfViewsKeepTheirRanks) {
 TEST(Lower, NamesTheAxesOfTheMesh) {
   std::string said;
   FailureOr<rt::Program> program = lowerText(
-      planned("[dp = 1, sp = 2, tp.node = 2, tp.local = 2]") +
+      planned("[dp = 1, sp = 2, tp.node = 2, tp.local = 2] samples dp") +
           "  ds.state @w role(parameter) shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) "
           "{offset = 0 : i64} : tensor<6x8xf32>\n"
           "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
@@ -247,6 +247,26 @@ TEST(Lower, RefusesCollectivesAlongAnAxisOfOneRank) {
                     "return\n}\n}",
                 said)));
   EXPECT_NE(said.find("expects axes of several ranks, but got tp"), std::string::npos) << said;
+}
+
+TEST(Lower, ExchangesAndTransfersHaveStreamsOfTheirOwn) {
+  std::string said;
+  FailureOr<rt::Program> program = lowerText(
+      planned() + "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                  "%a = ds.alloc activations offset 64 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                  "%b = ds.alloc activations offset 128 : !ds.buffer<tensor<8xf32>, [1], device>\n"
+                  "ds.communicate all_to_all ins(%a) outs(%b) along dp number 0 on exchange : "
+                  "(!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], device>\n"
+                  "ds.communicate broadcast ins(%b) outs(%b) along dp carries transfer number 1 on "
+                  "transfer : (!ds.buffer<tensor<8xf32>, [1], device>) -> !ds.buffer<tensor<8xf32>, [1], "
+                  "device>\nreturn\n}\n}",
+      said);
+  ASSERT_TRUE(succeeded(program)) << said;
+  using rt::StreamKind;
+  EXPECT_EQ(program->streams, (std::vector{StreamKind::Compute, StreamKind::Exchange, StreamKind::Transfer}));
+  ASSERT_EQ(program->commands.size(), 2u);
+  EXPECT_EQ(program->streams.at(program->commands[0].stream), StreamKind::Exchange);
+  EXPECT_EQ(program->streams.at(program->commands[1].stream), StreamKind::Transfer);
 }
 
 TEST(Lower, ArenasAreThoseOfTheirSpaces) {

@@ -15,8 +15,8 @@ namespace dialect = mlir::ds;
 /// Four products in a row on two ranks, each of a weight that must be gathered twice, or kept.
 static std::string makeModel() {
   std::string text =
-      "module attributes {ds.training = #ds.training<world = 2, zero_optimization = {stage = 3, "
-      "stage3_param_persistence_threshold = 0}>} {\n";
+      "module attributes {ds.training = #ds.training<zero_optimization = {stage = 3, "
+      "stage3_param_persistence_threshold = 0}>} {\nds.mesh @mesh axes [dp = 2] samples dp zero dp\n";
   std::string arguments, body, input = "%x";
   for (std::string layer : {"0", "1", "2", "3"}) {
     text +=

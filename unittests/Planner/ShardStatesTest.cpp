@@ -32,9 +32,12 @@ std::string declareStates(const std::string &name, const std::string &size) {
 /// A step of one parameter of `elements` elements per layer.
 std::string makeStep(int64_t layers, int64_t elements, int64_t ranks, int stage) {
   std::string size = std::to_string(elements), text, arguments, results, types, body, values;
-  text = "module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = " +
-         std::to_string(ranks) + ", zero_optimization = {stage = " + std::to_string(stage) +
-         ", stage3_param_persistence_threshold = 0}>} {\n";
+  text = "module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, "
+         "zero_optimization = {stage = " +
+         std::to_string(stage) +
+         ", stage3_param_persistence_threshold = 0}>} {\n"
+         "ds.mesh @mesh axes [dp = " +
+         std::to_string(ranks) + "] samples dp zero dp\n";
   std::string first, firstTypes, firstValues;
   for (int64_t layer = 0; layer < layers; ++layer) {
     std::string name = "h." + std::to_string(layer) + ".w", id = std::to_string(layer),

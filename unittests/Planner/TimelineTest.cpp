@@ -23,8 +23,10 @@ using report::PlanTimeline;
 static std::string makeModel(int64_t ranks, int stage, int64_t steps) {
   std::string text =
       "module attributes {ds.training = #ds.training<gradient_accumulation_steps = " + std::to_string(steps) +
-      ", world = " + std::to_string(ranks) + ", zero_optimization = {stage = " + std::to_string(stage) +
-      ", stage3_param_persistence_threshold = 0}>} {\n";
+      ", zero_optimization = {stage = " + std::to_string(stage) +
+      ", stage3_param_persistence_threshold = 0}>} {\n"
+      "ds.mesh @mesh axes [dp = " +
+      std::to_string(ranks) + "] samples dp zero dp\n";
   std::string arguments, body, input = "%x";
   for (std::string layer : {"0", "1", "2"}) {
     std::string name = "h." + layer + ".w";

@@ -68,6 +68,15 @@ TEST_F(RunRanksTest, EachRankMayWriteALog) {
   EXPECT_FALSE(fs::exists(at("other.rank1.jsonl"))) << "one log unless all are asked for";
 }
 
+/// Streams of exchanges and transfers have channels, as those of gathers and reductions do.
+TEST_F(RunRanksTest, ExchangesAndTransfersHaveChannelsOfTheirOwn) {
+  const std::vector<uint8_t> expected = weights(2, "--steps 5");
+  RankedRegression other(2);
+  other.b.program.streams = {StreamKind::Compute, StreamKind::Exchange, StreamKind::Transfer};
+  write(other.b.program, "p2.dsx");
+  EXPECT_EQ(weights(2, "--steps 5"), expected);
+}
+
 TEST_F(RunRanksTest, TrainsAsOneRankDoes) {
   std::vector<std::vector<nlohmann::json>> logs;
   for (uint32_t world : {1, 2, 4}) {

@@ -19,6 +19,11 @@ constexpr const ::ds::rt::CollectiveTraits &traitsOf(CollectiveKind kind) {
   return ::ds::rt::traitsOf(toRuntimeKind(kind));
 }
 
+/// Whether updates and the host alone read what it brings, so that no layer waits for it.
+constexpr bool isForUpdate(Payload payload) {
+  return payload == Payload::Bucket || payload == Payload::Statistic;
+}
+
 /// Whether one rank's part is the output, not the input: what is received, or reduced and scattered.
 constexpr bool isOutputPart(CollectiveKind kind) {
   const ::ds::rt::CollectiveTraits &traits = traitsOf(kind);

@@ -21,15 +21,16 @@ def Ds_CommunicateOp : Ds_CommandOp<"communicate", ["getLabel", "getTraffic"],
     - (C4) the module has a mesh with these axes.
     - (C5) `peer`, the rank that a broadcast, a send or a receive names, is below the number of ranks.
 
-    Example: `ds.communicate all_gather ins(%a) outs(%b) along dp on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>`
+    Example: `ds.communicate all_gather ins(%a) outs(%b) along dp carries parameter on gather : (!ds.buffer<tensor<512xf32>, [1], device>) -> !ds.buffer<tensor<2048xf32>, [1], device>`
   }];
   let arguments = (ins Ds_CollectiveKindAttr:$kind, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
                        OptionalAttr<Ds_ReduceKindAttr>:$reduction, Ds_AxesAttr:$axes,
                        DefaultValuedAttr<ConfinedAttr<I64Attr, [IntNonNegative]>, "0">:$peer, OptionalAttr<I64Attr>:$number,
-                       Optional<Ds_BufferType>:$workspace, Ds_StreamAttr:$stream);
+                       Optional<Ds_BufferType>:$workspace, Ds_StreamAttr:$stream,
+                       DefaultValuedAttr<Ds_PayloadAttr, "::mlir::ds::Payload::Exchange">:$carries);
   let assemblyFormat = [{
     custom<Keyword>($kind) `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`reduce` custom<Keyword>($reduction)^)?
-    `along` custom<Axes>($axes) (`number` $number^)? (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
+    `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? (`number` $number^)? (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
     `on` custom<Keyword>($stream) attr-dict `:` functional-type($inputs, $outputs)
   }];
   let hasVerifier = 1;

@@ -169,7 +169,7 @@ def Ds_TrainingAttr : AttrDef<Ds_Dialect, "Training"> {
   let mnemonic = "training";
   let summary = "How a model is trained";
   let description = [{
-    `#ds.training<world = 2, optimizer = {type = sgd, lr = 5.0e-01}>`: what is not said has its default. Keys are in
+    `#ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd, lr = 5.0e-01}>`: what is not said has its default. Keys are in
     TrainingFields.h, and their meanings in the description of ds-build-step.
   }];
   let parameters = (ins Ds_Fact<"TrainingOptions", "how to train">:$options);
@@ -202,8 +202,17 @@ def Ds_Stream : Ds_Enum<"StreamKind", "queue that executes a command", [
   I32EnumAttrCase<"Compute", 0, "compute">, I32EnumAttrCase<"Gather", 1, "gather">,
   I32EnumAttrCase<"Reduce", 2, "reduce">, I32EnumAttrCase<"ToHost", 3, "to_host">,
   I32EnumAttrCase<"ToDevice", 4, "to_device">, I32EnumAttrCase<"Storage", 5, "storage">,
-  I32EnumAttrCase<"Host", 6, "host">]>;
+  I32EnumAttrCase<"Host", 6, "host">, I32EnumAttrCase<"Exchange", 7, "exchange">,
+  I32EnumAttrCase<"Transfer", 8, "transfer">]>;
 def Ds_StreamAttr : Ds_EnumAttr<Ds_Stream, "stream">;
+
+def Ds_Payload : Ds_Enum<"Payload", "what a collective carries", [
+  I32EnumAttrCase<"Bucket", 0, "bucket">,       // gradients of a bucket
+  I32EnumAttrCase<"Parameter", 1, "parameter">, // parts of parameters that are gathered
+  I32EnumAttrCase<"Exchange", 2, "exchange">,   // values that are cut among ranks
+  I32EnumAttrCase<"Transfer", 3, "transfer">,   // what one stage makes and another reads
+  I32EnumAttrCase<"Statistic", 4, "statistic">]>; // losses, norms, what buffers count
+def Ds_PayloadAttr : Ds_EnumAttr<Ds_Payload, "payload">;
 
 def Ds_AllocCategory : Ds_Enum<"AllocCategory", "the line of the memory report that an allocation counts in", [
   I32EnumAttrCase<"Activations", 0, "activations">, I32EnumAttrCase<"Gradients", 1, "gradients">,

@@ -60,6 +60,7 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface", [CostOpInterfac
   let methods = [
     InterfaceMethod<"What the ranks do.", "::mlir::ds::CollectiveKind", "getCollectiveKind", (ins)>,
     InterfaceMethod<"The axes along which ranks form a group.", "::mlir::ds::AxesAttr", "getAxes", (ins)>,
+    InterfaceMethod<"What it carries.", "::mlir::ds::Payload", "getCarries", (ins)>,
     InterfaceMethod<"How contributions are combined; none where they are only moved.",
       "::std::optional<::mlir::ds::ReduceKind>", "getReduction", (ins), [{}], [{ return std::nullopt; }]>,
     InterfaceMethod<"Position in the group of the one rank that is named: root or peer; 0 where none is.",

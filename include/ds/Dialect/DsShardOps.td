@@ -4,7 +4,7 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_MeshOp : Ds_Op<"mesh", [InPhases<"Sharded", "Planned">, Symbol]> {
+def Ds_MeshOp : Ds_Op<"mesh", [Symbol]> {
   let summary = "Names the directions along which ranks differ";
   let description = [{
     Ranks form a grid. Rank r has the coordinates of r in row-major order of the axes, the last one being the fastest:
@@ -12,22 +12,34 @@ def Ds_MeshOp : Ds_Op<"mesh", [InPhases<"Sharded", "Planned">, Symbol]> {
     and `tp` (tensor), in this order. An axis may be cut into sub-axes, which share the part of their names before the
     dot: with `[dp.node = 2, dp.local = 8]`, `dp` names all 16 ranks, and `dp.local` the 8 of a node.
 
+    What axes are for stands in sets, so that no pass knows a name: along `samples` ranks read other samples, along
+    `zero` they divide what ZeRO divides, along `stages` they run other parts of the model. A set that is not there is
+    empty. A module without a mesh is one rank's.
+
     Constraints:
     - (C1) every size is at least 1, there is one for each name, and ranks can be counted in 32 bits.
     - (C2) a module has at most one mesh.
     - (C3) there are 1 to 16 axes, of different names; none is named like the whole of which others are sub-axes.
+    - (C4) sets have axes of the mesh; no axis of `stages` is one of `samples` or of `zero`.
 
-    Example: `ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1]`
+    Example: `ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1] samples dp zero (dp, sp) stages pp`
   }];
-  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes);
-  let assemblyFormat = "$sym_name `axes` custom<AxisSizes>($axes, $sizes) attr-dict";
+  let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes,
+                       OptionalAttr<Ds_AxesAttr>:$samples, OptionalAttr<Ds_AxesAttr>:$zero,
+                       OptionalAttr<Ds_AxesAttr>:$stages);
+  let assemblyFormat = [{
+    $sym_name `axes` custom<AxisSizes>($axes, $sizes) (`samples` custom<Axes>($samples)^)? (`zero` custom<Axes>($zero)^)?
+    (`stages` custom<Axes>($stages)^)? attr-dict
+  }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The mesh of the module around `op`, or null.
     static MeshOp lookup(::mlir::Operation *op);
     /// What programs have of it.
     ::ds::rt::Mesh getMesh();
-    /// The axes of these names; names that the mesh has not stand for none.
+    /// Number of ranks that read other samples of a step: 1 where the module around `op` has no mesh.
+    static int64_t countSampleRanks(::mlir::Operation *op);
+    /// The axes of these names; names that the mesh has not stand for none, as null does.
     ::ds::rt::AxisSet find(AxesAttr axes);
     /// Number of ranks of a group along `axes`.
     int64_t getSize(AxesAttr axes);
@@ -56,6 +68,7 @@ def Ds_BucketOp : Ds_Op<"bucket", [InPhases<"Sharded", "Planned">, Symbol, Decla
     - (C1) members are parameters of one element type, each in one bucket at most.
     - (C2) there is one offset per member, a multiple of 32, and members do not overlap and lie inside.
     - (C3) `elements` is a positive multiple of 32.
+    - (C4) members are cut along the same axes, their gradients have the same addend axes, and all are copies or none is.
 
     Example: `ds.bucket @bucket_0 members [@wte, @h.0.w] offsets [0, 1024] elements 4096`
   }];
@@ -74,6 +87,9 @@ def Ds_BucketOp : Ds_Op<"bucket", [InPhases<"Sharded", "Planned">, Symbol, Decla
 
 def Ds_Fabric : Resource<"::mlir::ds::Fabric">;
 
+/// What a collective op carries: nothing else tells passes whether it is a bucket's, an exchange of the layers or a number.
+class Ds_Carries<string payload> : DefaultValuedAttr<Ds_PayloadAttr, "::mlir::ds::Payload::" # payload>;
+
 class Ds_CollectiveOp<string mnemonic, list<Trait> traits = []>
     : Ds_Op<mnemonic, !listconcat([InPhases<"Sharded", "Resident">, MemoryEffects<[MemWrite<Ds_Fabric>]>,
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getSentBytes"]>,
@@ -85,18 +101,22 @@ def Ds_AllGatherOp : Ds_CollectiveOp<"all_gather"> {
   let summary = "Joins the parts of all ranks of a group";
   let description = [{
     Every rank contributes its `shard`; every rank receives all of them, in rank order, joined along dimension 0.
-    With n ranks each sends (n - 1) * bytes(shard).
+    With n ranks each sends (n - 1) * bytes(shard). `carries`, here and for all collectives, says what that is, where
+    it is not a value of layers that are cut: a `bucket` of gradients, a `parameter`, a `statistic`.
 
     Constraints:
     - (C1) the module has a mesh with these axes.
     - (C2) `result` has the shape of `shard`, at least of rank 1, but n times longer in dimension 0, and its element
       type.
 
-    Example: `%f = ds.all_gather %x along dp : tensor<512xf32> -> tensor<2048xf32>`
+    Example: `%f = ds.all_gather %x along dp carries parameter : tensor<512xf32> -> tensor<2048xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$shard, Ds_AxesAttr:$axes);
+  let arguments = (ins Ds_Tensor:$shard, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Exchange">:$carries);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$shard `along` custom<Axes>($axes) attr-dict `:` type($shard) `->` type($result)";
+  let assemblyFormat = [{
+    $shard `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($shard) `->` type($result)
+  }];
 }
 
 def Ds_ReduceScatterOp : Ds_CollectiveOp<"reduce_scatter"> {
@@ -112,10 +132,11 @@ def Ds_ReduceScatterOp : Ds_CollectiveOp<"reduce_scatter"> {
 
     Example: `%s = ds.reduce_scatter sum %x along dp : tensor<2048xf32> -> tensor<512xf32>`
   }];
-  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$full, Ds_AxesAttr:$axes);
+  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$full, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Exchange">:$carries);
   let results = (outs Ds_TensorOf<Ds_Number>:$result);
   let assemblyFormat = [{
-    custom<Keyword>($kind) $full `along` custom<Axes>($axes) attr-dict `:` type($full) `->` type($result)
+    custom<Keyword>($kind) $full `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($full) `->` type($result)
   }];
   let extraClassDeclaration = [{
     std::optional<ReduceKind> getReduction() { return getKind(); }
@@ -134,10 +155,11 @@ def Ds_AllReduceOp : Ds_CollectiveOp<"all_reduce", [SameOperandsAndResultType]> 
 
     Example: `%r = ds.all_reduce sum %x along dp : tensor<f32>`
   }];
-  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$input, Ds_AxesAttr:$axes);
+  let arguments = (ins Ds_ReduceKindAttr:$kind, Ds_TensorOf<Ds_Number>:$input, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Exchange">:$carries);
   let results = (outs Ds_TensorOf<Ds_Number>:$result);
   let assemblyFormat = [{
-    custom<Keyword>($kind) $input `along` custom<Axes>($axes) attr-dict `:` type($result)
+    custom<Keyword>($kind) $input `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($result)
   }];
   let extraClassDeclaration = [{
     std::optional<ReduceKind> getReduction() { return getKind(); }
@@ -156,9 +178,12 @@ def Ds_CollectiveBroadcastOp : Ds_CollectiveOp<"collective_broadcast", [SameOper
 
     Example: `%r = ds.collective_broadcast %x root 0 along dp : tensor<4xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$root, Ds_AxesAttr:$axes);
+  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$root, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Exchange">:$carries);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$input `root` $root `along` custom<Axes>($axes) attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $input `root` $root `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($result)
+  }];
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getRoot(); }
   }];
@@ -176,9 +201,12 @@ def Ds_AllToAllOp : Ds_CollectiveOp<"all_to_all", [SameOperandsAndResultType]> {
 
     Example: `%r = ds.all_to_all %x along sp : tensor<8x4xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$input, Ds_AxesAttr:$axes);
+  let arguments = (ins Ds_Tensor:$input, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Exchange">:$carries);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "$input `along` custom<Axes>($axes) attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    $input `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($result)
+  }];
 }
 
 def Ds_SendOp : Ds_CollectiveOp<"send"> {
@@ -193,8 +221,11 @@ def Ds_SendOp : Ds_CollectiveOp<"send"> {
 
     Example: `ds.send %x to 1 along pp : tensor<4xf32>`
   }];
-  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes);
-  let assemblyFormat = "$input `to` $peer `along` custom<Axes>($axes) attr-dict `:` type($input)";
+  let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Transfer">:$carries);
+  let assemblyFormat = [{
+    $input `to` $peer `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($input)
+  }];
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getPeer(); }
   }];
@@ -211,9 +242,12 @@ def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
 
     Example: `%r = ds.recv from 0 along pp : tensor<4xf32>`
   }];
-  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes);
+  let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes,
+                       Ds_Carries<"Transfer">:$carries);
   let results = (outs Ds_Tensor:$result);
-  let assemblyFormat = "`from` $peer `along` custom<Axes>($axes) attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    `from` $peer `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($result)
+  }];
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getPeer(); }
   }];

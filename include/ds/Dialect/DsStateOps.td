@@ -18,6 +18,10 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     state of all ranks together, and functions see one rank's part. A member of a bucket can have `shards` too: the bucket
     then holds its parts.
 
+    Along some axes each rank makes an addend of a parameter's gradient, which is their sum: along the mesh's `samples`,
+    and along `addends`, but along none that cuts the parameter. A `copy` is a parameter that an earlier stage has as
+    well, where it counts.
+
     `offset` is its place in the arena of its home, in bytes, in phase planned; `stay` how long a parameter stays where it
     was gathered, without one for a use. `read_names` are further names under which weights files may hold it, which are
     never written. A state that is `gathered_from` another is memory for what a step gathers once from that one: no value
@@ -32,20 +36,24 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     - (C4) `shards` has one entry per dimension, names no axis twice, and the ranks along the axes of an entry divide
       its dimension.
     - (C5) gradients, moments and masters have a `slot`, and only these.
+    - (C6) only parameters without a bucket have `addends`, axes of the mesh of which none cuts it, or are a `copy`.
 
     Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
+
+    Example: `ds.state @norm role (parameter) trainable addends tp init(#ds.init<constant, 1.000000e+00, 0.000000e+00>) home (device) : tensor<8xf32>`
 
     Example: `ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, Ds_RoleAttr:$role, OptionalAttr<StrAttr>:$slot, UnitAttr:$trainable,
                        OptionalAttr<StrArrayAttr>:$aliases, OptionalAttr<FlatSymbolRefAttr>:$owner,
                        OptionalAttr<FlatSymbolRefAttr>:$bucket, OptionalAttr<ArrayAttr>:$shards,
+                       OptionalAttr<Ds_AxesAttr>:$addends, UnitAttr:$copy,
                        Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<Ds_StayAttr>:$stay,
                        OptionalAttr<StrArrayAttr>:$read_names, OptionalAttr<FlatSymbolRefAttr>:$gathered_from);
   let assemblyFormat = [{
     $sym_name `role` custom<InParens>($role) (`slot` `(` $slot^ `)`)? (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
-    (`bucket` `(` $bucket^ `)`)? (`shards` custom<Shards>($shards)^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
+    (`bucket` `(` $bucket^ `)`)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -55,13 +63,17 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     RankedTensorType getLocalType();
     /// True when ranks hold different parts.
     bool isSharded();
+    /// The axes that cut it.
+    ::ds::rt::AxisSet getCutAxes();
+    /// The axes along which ranks hold addends of its gradient.
+    ::ds::rt::AxisSet getAddendAxes();
   }];
   // What most states need: neither bucket nor shards.
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "Role":$role, "bool":$trainable, "ArrayAttr":$aliases,
                                  "FlatSymbolRefAttr":$owner, "InitAttr":$init, "Space":$home,
                                  "::mlir::RankedTensorType":$type), [{
     build($_builder, $_state, name, role, /*slot=*/StringAttr(), trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
-          /*shards=*/ArrayAttr(), init, home, type, /*offset=*/IntegerAttr(), /*stay=*/StayAttr(),
+          /*shards=*/ArrayAttr(), /*addends=*/AxesAttr(), /*copy=*/false, init, home, type, /*offset=*/IntegerAttr(), /*stay=*/StayAttr(),
           /*read_names=*/ArrayAttr(), /*gathered_from=*/FlatSymbolRefAttr());
   }]>];
 }

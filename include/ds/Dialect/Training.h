@@ -161,7 +161,6 @@ enum class LossMean { MicroBatches, Tokens };
 
 struct TrainingOptions {
   int64_t accumulation = 1; ///< micro-steps per step
-  int64_t world = 1;        ///< data-parallel ranks, each with micro-batches of its own
   RankReduction rankReduction = RankReduction::Mean;
   std::optional<FloatKind> communicationType; ///< in which gradients are reduced; none: their own
   int64_t lossChunks = 0;                     ///< of logits and their loss; 0: ds-split-loss chooses

@@ -153,7 +153,6 @@ template <class Visitor>
 void visitFields(Visitor &visitor, TrainingOptions &options) {
   visitor("gradient_accumulation_steps", options.accumulation);
   visitor("gradient_clipping", options.clipping);
-  visitor("world", options.world);
   visitor("reduce_op", options.rankReduction);
   visitor("communication_data_type", options.communicationType);
   visitor("loss_chunks", options.lossChunks);

@@ -185,8 +185,9 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
     Ensures:
     - `@forward` returns, after its own results, one gradient per trainable parameter that influences the loss, in
       argument order, marked `ds.gradient = @parameter`, of the parameter's type.
-    - The seed is 1 / (`gradient_accumulation_steps` * `world`) of `ds.training` (1 without them; `world` counts as 1
-      where `reduce_op` is "sum"), so that gradients of the micro-steps of one step on all ranks add up to the
+    - The seed is 1 / (`gradient_accumulation_steps` of `ds.training` * ranks along `samples` of `ds.mesh`), with 1 for
+      what is not said and for the ranks where `reduce_op` is "sum": the only place where means over micro-batches and
+      ranks are made, so that gradients of the micro-steps of one step on all ranks add up to the
       gradient of their mean, times the scale of the loss where `loss_scale.scale` is set: a number, or with
       `loss_scale.dynamic` the state `@loss_scale`, which is declared.
     - A parameter that does not influence the loss has no gradient, as in PyTorch, where its `.grad` is None: it is

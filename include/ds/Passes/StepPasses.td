@@ -28,7 +28,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     | optimizer.min_coeff, max_coeff | f64 | lamb: bounds of the trust ratio |
     | scheduler.type | string | constant, WarmupLR, WarmupDecayLR, WarmupCosineLR, LRRangeTest or OneCycle |
     | scheduler.* | | DeepSpeed's parameters by their own names; warmup_log for its warmup_type |
-    | world, reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
+    | reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
     | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
     | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
     | loss_limit | bool | nor does one whose loss is beyond `@loss_limit`, or a NaN; `loss_scale.skip` then, too |

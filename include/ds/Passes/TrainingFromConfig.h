@@ -1,8 +1,9 @@
-//===- TrainingFromConfig.h - From ds_config.json to ds.training -----------------===//
+//===- TrainingFromConfig.h - From ds_config.json to ds.training and ds.mesh -----===//
 #ifndef DS_PASSES_TRAININGFROMCONFIG_H
 #define DS_PASSES_TRAININGFROMCONFIG_H
 
 #include "ds/Config/Config.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Training.h"
 
 namespace mlir::ds {
@@ -10,6 +11,10 @@ namespace mlir::ds {
 /// How to train as `config` asks. `noDecay` are regular expressions: parameters whose name matches one have
 /// no weight decay. Requires a configuration that config::checkForProgram accepts.
 TrainingOptions trainingFromConfig(const ::ds::config::Config &config, ArrayRef<std::string> noDecay);
+
+/// The mesh of the ranks that `config` asks for: axes of more than one rank, in the order pp, dp, sp, tp, for
+/// what communicates most lies closest. Samples differ along dp; ZeRO divides along dp and sp.
+MeshShape meshFromConfig(const ::ds::config::Config &config);
 
 } // namespace mlir::ds
 

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
 #include "ds/Codegen/KernelClass.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 #include <array>
@@ -52,7 +53,7 @@ void FunctionBufferizer::assignCategories() {
   }
   // What ranks sum up is a gradient, but for the few numbers that the host reads.
   for (auto collective : func.getOps<CollectiveOpInterface>())
-    if (collective.getReduction() && tensorType(collective->getOperand(0)).getRank() > 0)
+    if (isForUpdate(collective.getCarries()) && tensorType(collective->getOperand(0)).getRank() > 0)
       for (Value value : {collective->getOperand(0), Value(collective->getResult(0))})
         gradients.insert(value);
 }

@@ -13,8 +13,19 @@ using namespace mlir;
 using namespace mlir::ds;
 
 /// The stream of a collective: what brings values here must not queue up behind what sends gradients away.
-static StreamKind streamOfCollective(CollectiveOpInterface op) {
-  return op.getReduction() ? StreamKind::Reduce : StreamKind::Gather;
+static StreamKind streamCarrying(Payload payload) {
+  switch (payload) {
+  case Payload::Bucket:
+  case Payload::Statistic:
+    return StreamKind::Reduce;
+  case Payload::Parameter:
+    return StreamKind::Gather;
+  case Payload::Exchange:
+    return StreamKind::Exchange;
+  case Payload::Transfer:
+    return StreamKind::Transfer;
+  }
+  llvm_unreachable("all payloads are listed");
 }
 
 FunctionBufferizer::Destination FunctionBufferizer::gatherPart(AllGatherOp gather, Value shard,
@@ -61,7 +72,8 @@ void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
                                 outputs,
                                 reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(),
                                 op.getAxes(), builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(),
-                                Value(), StreamKindAttr::get(context, streamOfCollective(op)));
+                                Value(), StreamKindAttr::get(context, streamCarrying(op.getCarries())),
+                                PayloadAttr::get(context, op.getCarries()));
 }
 
 void FunctionBufferizer::bufferizeLocalShard(LocalShardOp op) {

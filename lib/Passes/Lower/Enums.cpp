@@ -57,4 +57,6 @@ static_assert(isSame(StreamKind::Compute, rt::StreamKind::Compute) &&
               isSame(StreamKind::ToHost, rt::StreamKind::ToHost) &&
               isSame(StreamKind::ToDevice, rt::StreamKind::ToDevice) &&
               isSame(StreamKind::Storage, rt::StreamKind::Storage) &&
-              isSame(StreamKind::Host, rt::StreamKind::Host) && getMaxEnumValForStreamKind() == 6);
+              isSame(StreamKind::Host, rt::StreamKind::Host) &&
+              isSame(StreamKind::Exchange, rt::StreamKind::Exchange) &&
+              isSame(StreamKind::Transfer, rt::StreamKind::Transfer) && getMaxEnumValForStreamKind() == 8);

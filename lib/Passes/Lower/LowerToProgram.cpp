@@ -26,13 +26,12 @@ static rt::Init toRuntimeInit(InitAttr init) {
   return result;
 }
 
-/// Ranks along dp, and nothing else, read other samples.
 void ProgramBuilder::addMesh() {
   if (!mesh)
     return;
   program.mesh = mesh.getMesh();
   program.world = program.mesh.size();
-  program.dataAxes = program.mesh.find("dp").value_or(rt::AxisSet());
+  program.dataAxes = mesh.find(mesh.getSamplesAttr());
 }
 
 std::vector<rt::AxisSet> ProgramBuilder::cutsOf(StateOp state) {

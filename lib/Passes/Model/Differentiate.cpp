@@ -187,7 +187,7 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
     FailureOr<Value> dynamicScale = readLossScale(forward, scaler);
     if (failed(dynamicScale))
       return signalPassFailure();
-    int64_t ranks = training.rankReduction == RankReduction::Mean ? training.world : 1;
+    int64_t ranks = training.rankReduction == RankReduction::Mean ? MeshOp::countSampleRanks(forward) : 1;
     sweep.run(scale / (training.accumulation * ranks), *dynamicScale);
     appendGradients(forward, sweep);
   }

@@ -61,7 +61,7 @@ private:
 
 Repeater::Repeater(func::FuncOp func, DenseSet<Value> kept) : func(func), kept(std::move(kept)) {
   for (auto gather : func.getOps<AllGatherOp>())
-    if (!isForward(gather))
+    if (!isForward(gather) && gather.getCarries() == Payload::Parameter)
       gathers.try_emplace(gather.getShard(), gather);
 }
 
@@ -183,7 +183,8 @@ Value Repeater::supply(Value value) {
   if (Value known = madeAgain.lookup(value))
     return known;
   auto gather = value.getDefiningOp<AllGatherOp>();
-  bool isParameter = gather && isForward(gather) && isa<BlockArgument>(gather.getShard());
+  bool isParameter = gather && gather.getCarries() == Payload::Parameter && isForward(gather) &&
+                     isa<BlockArgument>(gather.getShard());
   return isParameter ? Value(gatherForBackward(gather).getResult()) : value;
 }
 

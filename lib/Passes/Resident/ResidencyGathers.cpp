@@ -1,6 +1,7 @@
 //===- ResidencyGathers.cpp - How long gathered parameters stay, in a step's problem -===//
 #include "ResidencyModel.h"
 
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
@@ -47,7 +48,11 @@ void ResidencyModel::delayCollectives(Segment &segment) {
     const double seconds = costs.collectiveSeconds(collective),
                  ahead = limits.isNothingAhead ? 0 : 2 * seconds;
     uint32_t moment = segment.memory.momentOf(op);
-    if (collective.getReduction()) {
+    if (!isForUpdate(collective.getCarries()) && collective.getCarries() != Payload::Parameter) {
+      problem.resources[kLink] += segment.runs * seconds; // layers wait for it where it stands
+      continue;
+    }
+    if (isForUpdate(collective.getCarries())) {
       problem.resources[kLink] += segment.runs * seconds;
       if (std::optional<uint32_t> operand = segment.memory.find(op->getOperand(0)))
         for (int32_t memory = int32_t(*operand); memory >= 0; memory = segment.memory.memories[memory].joined)

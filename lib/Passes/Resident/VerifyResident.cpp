@@ -29,8 +29,7 @@ namespace {
 struct VerifyResident : mlir::ds::impl::VerifyResidentBase<VerifyResident> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(requirePhase(module, getArgument(), Phase::Resident)) || failed(verifyMesh(module)) ||
-        failed(verifySegments(module)))
+    if (failed(requirePhase(module, getArgument(), Phase::Resident)) || failed(verifySegments(module)))
       return signalPassFailure();
     for (auto func : module.getOps<func::FuncOp>())
       if (failed(verifyRecomputed(func)))

@@ -144,11 +144,11 @@ Value BucketGradient::exchange(Value flat, bool isScattered) {
   Value sent = emit.convert(flat, wanted), received;
   if (isScattered)
     received = builder.create<ReduceScatterOp>(
-        emit.getLoc(), tensorType(sent).clone({bucket.getElements() / step.getOptions().world}),
-        ReduceKind::Sum, sent, step.getAxes());
+        emit.getLoc(), tensorType(sent).clone({bucket.getElements() / step.getRanks()}), ReduceKind::Sum,
+        sent, step.getAxes(), Payload::Bucket);
   else
-    received =
-        builder.create<AllReduceOp>(emit.getLoc(), sent.getType(), ReduceKind::Sum, sent, step.getAxes());
+    received = builder.create<AllReduceOp>(emit.getLoc(), sent.getType(), ReduceKind::Sum, sent,
+                                           step.getAxes(), Payload::Bucket);
   return emit.convert(received, own);
 }
 

@@ -127,7 +127,7 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
   Value full = segment.read(bucket.getState(""));
   if (step.dividesParameters(bucket))
     full = builder.create<AllGatherOp>(first->getLoc(), bucket.getState("").getTensorType(), full,
-                                       step.getAxes());
+                                       step.getAxes(), Payload::Parameter);
   for (auto [member, offset, ofMember] : llvm::zip_equal(bucket.members, bucket.op.getOffsets(), uses)) {
     if (ofMember.empty())
       continue;

@@ -17,9 +17,9 @@ using namespace mlir::ds;
 static Value averageOverRanks(OpBuilder &builder, StringAttr state, Value value, const ShardedStep &step) {
   Location loc = state ? Location(NameLoc::get(state, value.getLoc())) : value.getLoc();
   Emitter emit(builder, loc);
-  Value sum =
-      builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value, step.getAxes());
-  return emit.scale(sum, 1.0 / step.getOptions().world);
+  Value sum = builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value,
+                                          step.getAxes(), Payload::Statistic);
+  return emit.scale(sum, 1.0 / step.getRanks());
 }
 
 /// Forms the means that the segment asks for.
@@ -45,7 +45,7 @@ static bool isGenerator(OpOperand &use) {
 /// is where they read, not what they compute.
 static Value rankOffset(Emitter &emit, RankedTensorType type, const ShardedStep &step) {
   OpBuilder &builder = emit.getBuilder();
-  auto ofAll = RankedTensorType::get(step.getOptions().world, type.getElementType());
+  auto ofAll = RankedTensorType::get(step.getRanks(), type.getElementType());
   Value indices = builder.create<IotaOp>(emit.getLoc(), ofAll, /*dim=*/0, /*start=*/0, /*step=*/1);
   Value own = builder.create<LocalShardOp>(emit.getLoc(), ofAll.clone({1}), indices, step.getAxes());
   Value index = emit.broadcast(emit.reshape(own, {}), {}, type.getShape());
@@ -67,7 +67,7 @@ static LogicalResult shardGenerator(ShardedStep &step, SegmentStates &segment, B
   if (!advance || advance.getGenerator() != generator)
     return state.emitOpError("expects a generator that ds.advance moves on in @")
            << segment.getFunction().getSymName();
-  advance.setBy(advance.getBy() * step.getOptions().world);
+  advance.setBy(advance.getBy() * step.getRanks());
   return success();
 }
 

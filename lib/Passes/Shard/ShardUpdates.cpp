@@ -35,9 +35,9 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
     StateOp state = stateFor(segment.nameOf(cast<BlockArgument>(operand)));
     Value value = segment.read(state);
     if (isPartial(step, state))
-      value = builder.create<LocalShardOp>(
-          emit.getLoc(), tensorType(value).clone({bucket.getElements() / step.getOptions().world}), value,
-          step.getAxes());
+      value = builder.create<LocalShardOp>(emit.getLoc(),
+                                           tensorType(value).clone({bucket.getElements() / step.getRanks()}),
+                                           value, step.getAxes());
     operands.push_back(value);
   }
   operands.push_back(emit.convert(total, like.getGradient().getType().getElementType()));
@@ -46,7 +46,8 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   for (auto [old, value] : llvm::zip_equal(like.getResults(), updated)) {
     StateOp state = stateFor(segment.nameOfResult(old.use_begin()->getOperandNumber()));
     if (isPartial(step, state))
-      value = builder.create<AllGatherOp>(emit.getLoc(), state.getTensorType(), value, step.getAxes());
+      value = builder.create<AllGatherOp>(emit.getLoc(), state.getTensorType(), value, step.getAxes(),
+                                          Payload::Parameter);
     segment.write(state, value);
   }
 }
@@ -130,7 +131,8 @@ static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayR
       sum = sum ? emit.add(sum, square) : square;
     }
   if (step.dividesOptimizer())
-    sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, step.getAxes());
+    sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, step.getAxes(),
+                                      Payload::Statistic);
   Value(total).replaceAllUsesWith(sum);
   return success();
 }

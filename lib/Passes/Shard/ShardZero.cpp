@@ -40,7 +40,7 @@ static void remarkTraffic(func::FuncOp func) {
 /// What the choice of sizes rests on. Gradients have the type of their parameters where nothing else is said.
 static SizeBasis basisOf(ModuleOp module, const TrainingOptions &options) {
   SizeBasis basis;
-  basis.ranks = options.world;
+  basis.ranks = MeshOp::countSampleRanks(module);
   unsigned bits = 0;
   for (auto state : module.getOps<StateOp>())
     if (state.getRole() == Role::Parameter) {
@@ -74,7 +74,7 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
       return signalPassFailure();
     ModuleOp module = getOperation();
     const TrainingOptions options = getTraining(module);
-    if (options.world > 1 && failed(shard(module, options)))
+    if (MeshOp::countSampleRanks(module) > 1 && failed(shard(module, options)))
       return signalPassFailure();
     setPhase(module, Phase::Sharded);
   }

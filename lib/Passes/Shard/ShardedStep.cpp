@@ -22,7 +22,8 @@ struct ShardedStep::Candidate {
 };
 
 ShardedStep::ShardedStep(ModuleOp module, const TrainingOptions &options)
-    : module(module), options(options), axes(AxesAttr::get(module.getContext(), "dp")), symbols(module) {
+    : module(module), options(options), axes(MeshOp::lookup(module).getSamplesAttr()),
+      ranks(MeshOp::countSampleRanks(module)), symbols(module) {
   for (StateOp state : module.getOps<StateOp>())
     if (state.getOwner())
       owned[{*state.getOwner(), *state.getSlot()}] = state;
@@ -144,12 +145,11 @@ LogicalResult ShardedStep::collect(SmallVectorImpl<Candidate> &trained, SmallVec
 
 LogicalResult ShardedStep::layOut() {
   if (options.optimizer.kind == OptimizerOptions::Kind::Lamb)
-    return module.emitError() << "optimizer lamb on " << options.world
+    return module.emitError() << "optimizer lamb on " << ranks
                               << " ranks is not supported: its step needs norms of whole parameters";
   SmallVector<Candidate> trained, frozen;
   if (failed(collect(trained, frozen)))
     return failure();
-  declareMesh();
   findDeclared();
   makeBuckets(trained);
   if (options.sharding.stage == 3)
@@ -160,14 +160,6 @@ LogicalResult ShardedStep::layOut() {
 //===----------------------------------------------------------------------===//
 // Declarations
 //===----------------------------------------------------------------------===//
-
-void ShardedStep::declareMesh() {
-  OpBuilder builder = OpBuilder::atBlockBegin(module.getBody());
-  ArrayAttr names =
-      builder.getArrayAttr(SmallVector<Attribute>(axes.getNames().begin(), axes.getNames().end()));
-  symbols.insert(builder.create<MeshOp>(module.getLoc(), "mesh", names, ArrayRef<int64_t>(options.world)),
-                 module.getBody()->begin());
-}
 
 /// Notes which states belong to which, before there are those of buckets.
 void ShardedStep::findDeclared() {
@@ -197,7 +189,7 @@ void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
   }
   const ShardingOptions &sharding = options.sharding;
   analysis::BucketLimits limits;
-  limits.ranks = options.world;
+  limits.ranks = ranks;
   limits.maxElements =
       std::min({sharding.reduceBucketSize, sharding.gatherBucketSize, sharding.subGroupSize});
   limits.parameterThreshold = sharding.parameterThreshold;

@@ -42,8 +42,10 @@ public:
   /// diagnostic, for a step that cannot be divided.
   LogicalResult layOut();
 
-  /// Along which all ranks are.
+  /// Along which ranks read other samples and divide what they have.
   AxesAttr getAxes() const { return axes; }
+  /// How many ranks these are.
+  int64_t getRanks() const { return ranks; }
   const TrainingOptions &getOptions() const { return options; }
   MutableArrayRef<ShardedBucket> getBuckets() { return buckets; }
   StateOp lookup(StringAttr name) const { return symbols.lookup<StateOp>(name); }
@@ -73,13 +75,13 @@ private:
   void makeBuckets(ArrayRef<Candidate> candidates);
   void declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements);
   StateOp declareState(ShardedBucket &bucket, StateOp like, bool isDivided);
-  void declareMesh();
   void findDeclared();
   void insertLast(Operation *declared);
 
   ModuleOp module;
   TrainingOptions options;
   AxesAttr axes;
+  int64_t ranks;
   SymbolTable symbols;
   DenseMap<std::pair<StringRef, StringRef>, StateOp> owned; ///< by owner and slot
   SmallVector<ShardedBucket> buckets;

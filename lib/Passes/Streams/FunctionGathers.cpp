@@ -10,7 +10,7 @@ using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
 bool mlir::ds::isMovableGather(CommunicateOp op) {
-  if (op.getKind() != CollectiveKind::AllGather)
+  if (op.getKind() != CollectiveKind::AllGather || op.getCarries() != Payload::Parameter)
     return false;
   Value whole = op.getOutputs()[0];
   if (auto alloc = whole.getDefiningOp<AllocOp>())

@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
@@ -37,7 +38,8 @@ public:
 private:
   static bool isCompute(const Node &node) { return isComputeCommand(node.op); }
   static bool isReduction(const Node &node) {
-    return ScheduledOpInterface(node.op).getStream() == StreamKind::Reduce;
+    auto communicate = dyn_cast<CommunicateOp>(*ScheduledOpInterface(node.op));
+    return communicate && isForUpdate(communicate.getCarries());
   }
   void hoistReductions();
   void findReaders();

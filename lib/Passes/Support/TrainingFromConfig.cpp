@@ -1,4 +1,4 @@
-//===- TrainingFromConfig.cpp - From ds_config.json to ds.training ---------------===//
+//===- TrainingFromConfig.cpp - From ds_config.json to ds.training and ds.mesh ---===//
 #include "ds/Passes/TrainingFromConfig.h"
 
 #include <cmath>
@@ -219,7 +219,6 @@ TrainingOptions mlir::ds::trainingFromConfig(const config::Config &config, Array
   options.sharding = convertSharding(config);
   options.offload = convertOffload(config);
   options.recompute = convertRecompute(config);
-  options.world = config.mesh.dp;
   options.rankReduction = config.sumGradients ? RankReduction::Sum : RankReduction::Mean;
   options.communicationType = communicationType(config.precision);
   options.noDecay.assign(noDecay.begin(), noDecay.end());
@@ -227,4 +226,22 @@ TrainingOptions mlir::ds::trainingFromConfig(const config::Config &config, Array
   if (normalization && normalization->value == "\"tokens\"")
     options.lossMean = LossMean::Tokens;
   return options;
+}
+
+MeshShape mlir::ds::meshFromConfig(const config::Config &config) {
+  MeshShape shape;
+  std::vector<::ds::rt::MeshAxis> axes;
+  auto add = [&](const char *name, int64_t size, std::initializer_list<::ds::rt::AxisSet *> sets) {
+    if (size == 1)
+      return;
+    for (::ds::rt::AxisSet *set : sets)
+      set->add(axes.size());
+    axes.push_back({name, static_cast<uint32_t>(size)});
+  };
+  add("pp", config.mesh.pp, {&shape.stages});
+  add("dp", config.mesh.dp, {&shape.samples, &shape.zero});
+  add("sp", config.mesh.sp, {&shape.zero});
+  add("tp", config.mesh.tp, {});
+  shape.mesh = ::ds::rt::Mesh(std::move(axes));
+  return shape;
 }

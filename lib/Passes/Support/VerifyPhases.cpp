@@ -1,8 +1,6 @@
 //===- VerifyPhases.cpp - What the checks of tensor phases share ----------------===//
 #include "VerifyPhases.h"
 
-#include "ds/Dialect/Training.h"
-
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -58,15 +56,4 @@ LogicalResult mlir::ds::verifyTensorPhase(func::FuncOp func) {
     return WalkResult::advance();
   });
   return failure(result.wasInterrupted());
-}
-
-LogicalResult mlir::ds::verifyMesh(ModuleOp module) {
-  MeshOp mesh = MeshOp::lookup(module);
-  if (!mesh || !module->hasAttr(DsDialect::kTrainingAttr))
-    return success();
-  const int64_t ranks = mesh.getNumRanks(), world = getTraining(module).world;
-  if (ranks == world)
-    return success();
-  return mesh.emitOpError("expects sizes that multiply to the ")
-         << world << " ranks of ds.training, but they multiply to " << ranks;
 }

@@ -28,9 +28,6 @@ LogicalResult verifyWork(func::FuncOp func);
 /// and that no owner and no bucket has two states of one slot.
 LogicalResult verifySegments(ModuleOp module);
 
-/// Verifies that the mesh of `module`, if it has one, has as many ranks as `ds.training` says.
-LogicalResult verifyMesh(ModuleOp module);
-
 /// The state that `name` declares; null, with a diagnostic at `func`, where it does not or not with `type`.
 /// `what` names the value ("argument 3").
 StateOp lookupState(func::FuncOp func, const SymbolTable &symbols, FlatSymbolRefAttr name, Type type,

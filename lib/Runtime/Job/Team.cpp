@@ -19,11 +19,21 @@ namespace {
 
 constexpr const char *kAgreement = "agreement to continue";
 constexpr const char *kSaving = "saving of weights";
-constexpr uint32_t kChannels = 3;
 
-/// Channels by the thread that uses them: 0 trains and computes, 1 gathers, 2 reduces.
+/// Channels by the thread that uses them: 0 trains and computes, the others are streams' own.
 uint32_t channelOf(StreamKind kind) {
-  return kind == StreamKind::Gather ? 1 : kind == StreamKind::Reduce ? 2 : 0;
+  switch (kind) {
+  case StreamKind::Gather:
+    return 1;
+  case StreamKind::Reduce:
+    return 2;
+  case StreamKind::Exchange:
+    return 3;
+  case StreamKind::Transfer:
+    return 4;
+  default:
+    return 0;
+  }
 }
 
 /// "key\nvalue\n" for each fact; values have no line breaks.
@@ -82,7 +92,7 @@ std::string Team::name(uint32_t rank) const {
 
 Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
   ConnectOptions connection;
-  connection.channels = kChannels;
+  connection.channels = kRunChannels;
   connection.timeout = std::chrono::milliseconds(std::llround(options.timeoutSeconds * 1000));
   Result<std::unique_ptr<RankGroup>> group = connect(options.place, connection);
   if (!group)
@@ -92,14 +102,14 @@ Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
 
 Result<CommunicatorOf> Team::communicatorsFor(const Program &program) {
   std::vector<std::optional<uint32_t>> channels(program.streams.size());
-  std::vector<bool> taken(kChannels);
+  std::vector<bool> taken(kRunChannels);
   for (size_t stream = 0; stream < channels.size(); ++stream) {
     const StreamKind kind = program.streams[stream];
-    if (kind != StreamKind::Compute && kind != StreamKind::Gather && kind != StreamKind::Reduce)
+    if (!communicates(kind))
       continue;
     const uint32_t channel = channelOf(kind);
     if (taken[channel])
-      return Error{ExitCode::Corrupt, "the program has two streams for gathers or two for reductions",
+      return Error{ExitCode::Corrupt, "the program has two streams of kind " + std::string(spell(kind)),
                    "compile the model again with ds-opt"};
     taken[channel] = true;
     channels[stream] = channel;
@@ -194,7 +204,7 @@ Result<std::vector<std::string>> Team::fromAll(const Result<std::string> &mine, 
 
 std::vector<CommStat> Team::stats() const {
   std::vector<CommStat> all;
-  for (uint32_t channel = 0; world() > 1 && channel < kChannels; ++channel)
+  for (uint32_t channel = 0; world() > 1 && channel < kRunChannels; ++channel)
     for (CommStat &stat : group->channel(channel).stats())
       if (stat.name != kAgreement && stat.name != kSaving && stat.name != kComparison &&
           stat.name != kTargetCount)

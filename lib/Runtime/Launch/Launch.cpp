@@ -18,6 +18,7 @@
 #include "Comm/Rendezvous.h"
 #include "Comm/RendezvousFolder.h"
 #include "RankOutput.h"
+#include "ds/Runtime/Comm/Communicator.h"
 
 #include "ds/Runtime/Process/EndSignals.h"
 #include "ds/Support/Messages.h"
@@ -148,11 +149,10 @@ Status Launcher::reserveLimits() const {
                              spellSeconds(kRendezvousLimit)),
                  "start fewer ranks, or on several machines with mpirun or srun"};
   constexpr uint64_t kOwnFiles = 8; // signals, folder, the other end of a pipe, what is open for a moment
-  constexpr uint32_t kChannels = 3; // of a training run
   const char *transport = std::getenv("DS_TRANSPORT");
   const bool gloo = transport && std::strcmp(transport, "gloo") == 0;
   return reserveDescriptors(
-      std::max(options.ranks + kOwnFiles, descriptorsOfRank(options.ranks, kChannels, gloo)),
+      std::max(options.ranks + kOwnFiles, descriptorsOfRank(options.ranks, kRunChannels, gloo)),
       fmt::format("--ranks {}", options.ranks));
 }
 

@@ -50,8 +50,8 @@ const char *spell(Gradients gradients) {
 }
 
 const char *spell(StreamKind kind) {
-  static constexpr const char *kNames[] = {"compute",   "gather",  "reduce", "to_host",
-                                           "to_device", "storage", "host"};
+  static constexpr const char *kNames[] = {"compute", "gather", "reduce",   "to_host", "to_device",
+                                           "storage", "host",   "exchange", "transfer"};
   static_assert(std::size(kNames) == static_cast<size_t>(kLastStreamKind) + 1);
   return kNames[static_cast<uint8_t>(kind)];
 }

@@ -184,8 +184,7 @@ Status verifyCollectiveCommand(const Program &p, uint64_t index) {
   const Command &c = p.commands[index];
   if (c.callee >= p.collectives.size())
     return refuse("{} runs collective {} of {}", describeCommand(p, index), c.callee, p.collectives.size());
-  if (const StreamKind kind = p.streams[c.stream];
-      kind != StreamKind::Compute && kind != StreamKind::Gather && kind != StreamKind::Reduce)
+  if (!communicates(p.streams[c.stream]))
     return refuse("{} runs a collective on stream {}, which is not for communication",
                   describeCommand(p, index), c.stream);
   const Collective &collective = p.collectives[c.callee];

@@ -15,12 +15,12 @@ namespace ds::rt {
 /// One file is among what every rank has reserved. Many are asked for before any is opened, and so is what
 /// the run will open after them.
 static Status reserveFiles(const std::string &path, const Program &program) {
-  constexpr uint32_t kChannels = 4;
   const size_t files = listDataFiles(path).size();
   if (files <= 2)
     return {};
-  const Status status = reserveDescriptors(files + descriptorsOfRank(program.world, kChannels, /*gloo=*/true),
-                                           fmt::format("data of '{}'", path));
+  const Status status =
+      reserveDescriptors(files + descriptorsOfRank(program.world, kRunChannels, /*gloo=*/true),
+                         fmt::format("data of '{}'", path));
   return status ? Status()
                 : Error{status.error().code, status.error().message,
                         "raise the limit with `ulimit -n`, or join the files into fewer"};

@@ -1,7 +1,8 @@
 // The model of docs/walkthrough.md: a product, SiLU, a product and its loss, on two ranks that divide everything.
 module attributes {ds.phase = #ds.phase<model>, ds.training = #ds.training<
-    world = 2, optimizer = {type = sgd, lr = 1.0e-1},
+    optimizer = {type = sgd, lr = 1.0e-1},
     zero_optimization = {stage = 3, stage3_param_persistence_threshold = 0}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.1>) home(device) : tensor<16x32xf32>
   ds.state @v role(parameter) trainable init(#ds.init<normal, 0.0, 0.1>) home(device) : tensor<32x8xf32>
   func.func @forward(%x: tensor<4x16xf32> {ds.input = "x"}, %y: tensor<4xi64> {ds.input = "y"},

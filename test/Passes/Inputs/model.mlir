@@ -1,9 +1,10 @@
 // A classifier of two layers with all that phases differ in: composite ops, dropout, a loss over classes, three
 // micro-steps, two ranks that divide everything.
 module attributes {ds.phase = #ds.phase<model>, ds.training = #ds.training<
-    gradient_accumulation_steps = 3, world = 2, gradient_clipping = 1.0,
+    gradient_accumulation_steps = 3, gradient_clipping = 1.0,
     optimizer = {type = adam, lr = 1.0e-3},
     zero_optimization = {stage = 3, stage3_param_persistence_threshold = 0}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.1>) home(device) : tensor<16x32xf32>
   ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
   ds.state @g role(parameter) trainable init(#ds.init<constant, 1.0, 0.0>) home(device) : tensor<32xf32>

@@ -86,13 +86,6 @@ module attributes {ds.training = #ds.training<loss_scale = {scale = true}>} {
 
 // -----
 
-// expected-error@+1 {{ds.training expects at least 1 for world, but got 0}}
-module attributes {ds.training = #ds.training<world = 0>} {
-  func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
-}
-
-// -----
-
 // expected-error@+1 {{ds.training expects mean or sum for reduce_op, but got max}}
 module attributes {ds.training = #ds.training<reduce_op = max>} {
   func.func @forward(%x: tensor<f32> {ds.input = "x"}) -> tensor<f32> { return %x : tensor<f32> }
@@ -181,8 +174,8 @@ module attributes {ds.training = #ds.training<stages = 4>} {
 
 // -----
 
-// expected-error@+1 {{ds.training expects an integer for world, but got true}}
-module attributes {ds.training = #ds.training<world = true>} {
+// expected-error@+1 {{ds.training expects an integer for loss_chunks, but got true}}
+module attributes {ds.training = #ds.training<loss_chunks = true>} {
 }
 
 // -----

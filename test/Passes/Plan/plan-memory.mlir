@@ -132,7 +132,7 @@ module {
     ds.record 0 on to_device
     ds.wait 0 on gather
     %g = ds.alloc communication : !ds.buffer<tensor<32xf32>, [1], device>
-    ds.communicate all_gather ins(%a) outs(%g) along dp number 0 on gather : (!ds.buffer<tensor<16xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate all_gather ins(%a) outs(%g) along dp carries parameter number 0 on gather : (!ds.buffer<tensor<16xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 1 on gather
     ds.wait 1 on compute
     %b = ds.alloc activations : !ds.buffer<tensor<16xf32>, [1], device>

@@ -4,13 +4,13 @@
 // from a library, one from a kernel, and the zeros of the padding are made in their windows; nothing is copied.
 // CHECK-LABEL: func.func @stage_3
 // CHECK: %[[FULL:.*]] = ds.alloc communication : !ds.buffer<tensor<64xf32>
-// CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[FULL]]) along dp on gather
+// CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[FULL]]) along dp carries parameter on gather
 // CHECK-NOT: ds.call copy(
 // CHECK-DAG: ds.view %[[FULL]] offset 0 : {{.*}} -> !ds.buffer<tensor<4x4xf32>, [4, 1], device>
 // CHECK: %[[FLAT:.*]] = ds.alloc gradients : !ds.buffer<tensor<64xf32>
 // CHECK-NOT: ds.call copy(
 // CHECK: %[[SHARD:.*]] = ds.alloc gradients : !ds.buffer<tensor<32xf32>
-// CHECK: ds.communicate reduce_scatter ins(%[[FLAT]]) outs(%[[SHARD]]) reduce sum along dp on reduce
+// CHECK: ds.communicate reduce_scatter ins(%[[FLAT]]) outs(%[[SHARD]]) reduce sum along dp carries bucket on reduce
 // CHECK-NOT: ds.call copy(
 // CHECK: ds.launch {{.*}} outs(%{{.*}}) {{.*}}on compute
 // CHECK: return
@@ -21,7 +21,7 @@ module {
   ds.bucket @bucket_0 members [@w, @b] offsets [0, 32] elements 64
   ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   func.func @stage_3(%x: tensor<4x4xf32> {ds.input = "x"}, %p: tensor<32xf32> {ds.state = @bucket_0.parameter}) -> (tensor<32xf32> {ds.state = @bucket_0.parameter}) {
-    %full = ds.all_gather %p along dp : tensor<32xf32> -> tensor<64xf32>
+    %full = ds.all_gather %p along dp carries parameter : tensor<32xf32> -> tensor<64xf32>
     %w0 = ds.slice %full offsets [0] strides [1] : tensor<64xf32> -> tensor<16xf32>
     %w = ds.reshape %w0 : tensor<16xf32> -> tensor<4x4xf32>
     %y = ds.matmul %x, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
@@ -41,7 +41,7 @@ module {
     }
     %f = ds.reshape %gw : tensor<4x4xf32> -> tensor<16xf32>
     %flat = ds.concat %f, %z0, %gb, %z1 dim 0 : tensor<16xf32>, tensor<16xf32>, tensor<4xf32>, tensor<28xf32> -> tensor<64xf32>
-    %g = ds.reduce_scatter sum %flat along dp : tensor<64xf32> -> tensor<32xf32>
+    %g = ds.reduce_scatter sum %flat along dp carries bucket : tensor<64xf32> -> tensor<32xf32>
     %new = ds.fused (%p, %g) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> {
     ^bb0(%a: tensor<32xf32>, %c: tensor<32xf32>):
       %s = ds.sub %a, %c : tensor<32xf32>
@@ -58,21 +58,21 @@ module {
 // CHECK-SAME: %[[P:.*]]: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @p}
 // CHECK: %[[OWN:.*]] = ds.view %[[P]] offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
 // CHECK: ds.launch @{{.*}} ins(%[[OWN]], %{{.*}}) outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
-// CHECK: ds.communicate all_gather ins(%[[PART]]) outs(%[[P]]) along dp on gather
+// CHECK: ds.communicate all_gather ins(%[[PART]]) outs(%[[P]]) along dp carries parameter on gather
 // CHECK-NOT: ds.call copy(
 // CHECK: return
 module {
   ds.mesh @mesh axes [dp = 2]
   ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   func.func @stage_2(%p: tensor<64xf32> {ds.state = @p}, %g: tensor<64xf32> {ds.input = "g"}) -> (tensor<64xf32> {ds.state = @p}) {
-    %s = ds.reduce_scatter sum %g along dp : tensor<64xf32> -> tensor<32xf32>
+    %s = ds.reduce_scatter sum %g along dp carries bucket : tensor<64xf32> -> tensor<32xf32>
     %own = ds.local_shard %p along dp : tensor<64xf32> -> tensor<32xf32>
     %new = ds.fused (%own, %s) : (tensor<32xf32>, tensor<32xf32>) -> tensor<32xf32> {
     ^bb0(%a: tensor<32xf32>, %c: tensor<32xf32>):
       %d = ds.sub %a, %c : tensor<32xf32>
       ds.yield %d : tensor<32xf32>
     }
-    %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %new along dp carries parameter : tensor<32xf32> -> tensor<64xf32>
     return %whole : tensor<64xf32>
   }
 }
@@ -97,7 +97,7 @@ module {
       %d = ds.sub %a, %c : tensor<32xf32>
       ds.yield %d : tensor<32xf32>
     }
-    %whole = ds.all_gather %new along dp : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %new along dp carries parameter : tensor<32xf32> -> tensor<64xf32>
     %m = ds.reshape %p : tensor<64xf32> -> tensor<8x8xf32>
     %y = ds.matmul %m, %m : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
     return %whole, %y : tensor<64xf32>, tensor<8x8xf32>
@@ -109,7 +109,7 @@ module {
 // A number that all ranks sum up is summed in its place.
 // CHECK-LABEL: func.func @number
 // CHECK: ds.launch @{{.*}} outs(%[[PART:[0-9a-z]+]]) {{.*}}on compute
-// CHECK: ds.communicate all_reduce ins(%[[PART]]) outs(%[[PART]]) reduce sum along dp on reduce
+// CHECK: ds.communicate all_reduce ins(%[[PART]]) outs(%[[PART]]) reduce sum along dp carries statistic on reduce
 // CHECK: ds.launch
 // CHECK-NOT: ds.call copy(
 // CHECK: return
@@ -122,7 +122,7 @@ module {
       %r = ds.reduce sum %a dims [0] : tensor<4xf32> -> tensor<f32>
       ds.yield %r : tensor<f32>
     }
-    %t = ds.all_reduce sum %s along dp : tensor<f32>
+    %t = ds.all_reduce sum %s along dp carries statistic : tensor<f32>
     %h = ds.fused (%t) : (tensor<f32>) -> tensor<f32> {
     ^bb0(%a: tensor<f32>):
       %n = ds.neg %a : tensor<f32>
@@ -138,8 +138,8 @@ module {
 // CHECK-LABEL: func.func @part_of_a_part
 // CHECK-SAME: %[[P:.*]]: !ds.buffer<tensor<128xf32>, [1], device> {ds.state = @p}
 // CHECK-DAG: ds.view %[[P]] offset 0 shifts [dp.node = 64, dp.local = 32] : !ds.buffer<tensor<128xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
-// CHECK: ds.communicate all_gather {{.*}} along dp.local on gather
-// CHECK: ds.communicate all_gather {{.*}} outs(%[[P]]) along dp.node on gather
+// CHECK: ds.communicate all_gather {{.*}} along dp.local carries parameter on gather
+// CHECK: ds.communicate all_gather {{.*}} outs(%[[P]]) along dp.node carries parameter on gather
 // CHECK: return
 module {
   ds.mesh @mesh axes [dp.node = 2, dp.local = 2]
@@ -152,8 +152,28 @@ module {
       %d = ds.sub %a, %c : tensor<32xf32>
       ds.yield %d : tensor<32xf32>
     }
-    %part = ds.all_gather %new along dp.local : tensor<32xf32> -> tensor<64xf32>
-    %whole = ds.all_gather %part along dp.node : tensor<64xf32> -> tensor<128xf32>
+    %part = ds.all_gather %new along dp.local carries parameter : tensor<32xf32> -> tensor<64xf32>
+    %whole = ds.all_gather %part along dp.node carries parameter : tensor<64xf32> -> tensor<128xf32>
     return %whole : tensor<128xf32>
+  }
+}
+
+// -----
+
+// What a collective carries says on which stream it runs: what layers exchange waits for no bucket and no parameter.
+// CHECK-LABEL: func.func @payloads
+// CHECK: ds.communicate all_to_all {{.*}} along tp on exchange
+// CHECK: ds.communicate all_reduce {{.*}} reduce sum along tp on exchange
+// CHECK: ds.communicate broadcast {{.*}} along tp carries transfer on transfer
+// CHECK: ds.communicate all_reduce {{.*}} reduce sum along tp carries bucket on reduce
+module {
+  ds.mesh @mesh axes [tp = 2]
+  ds.state @y role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+  func.func @payloads(%x: tensor<8xf32> {ds.input = "x"}) -> (tensor<8xf32> {ds.state = @y}) {
+    %a = ds.all_to_all %x along tp : tensor<8xf32>
+    %b = ds.all_reduce sum %a along tp : tensor<8xf32>
+    %c = ds.collective_broadcast %b root 0 along tp carries transfer : tensor<8xf32>
+    %d = ds.all_reduce sum %c along tp carries bucket : tensor<8xf32>
+    return %d : tensor<8xf32>
   }
 }

@@ -38,7 +38,7 @@ func.func @beside_the_rest(%w: !part {ds.state = @w}, %x: !whole {ds.input = "x"
   %y = ds.alloc activations : !whole
   ds.call fill(%y) writes [0] params [2.0] on compute : !whole
   %s = ds.alloc gradients : !part
-  ds.communicate reduce_scatter ins(%g) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%g) outs(%s) reduce sum along dp carries bucket on reduce : (!whole) -> !part
   ds.call copy(%s, %w) writes [1] params [] on compute : !part, !part
   ds.call fill(%w) writes [0] params [4.0] on compute : !part
   ds.call fill(%x) writes [0] params [3.0] on compute : !whole
@@ -65,7 +65,7 @@ func.func @done_before_the_end(%w: !part {ds.state = @w}, %x: !long {ds.input = 
   %g = ds.alloc gradients : !whole
   ds.call fill(%g) writes [0] params [1.0] on compute : !whole
   %s = ds.alloc gradients : !part
-  ds.communicate reduce_scatter ins(%g) outs(%s) reduce sum along dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%g) outs(%s) reduce sum along dp carries bucket on reduce : (!whole) -> !part
   ds.call fill(%x) writes [0] params [2.0] on compute : !long
   ds.call fill(%x) writes [0] params [3.0] on compute : !long
   ds.call copy(%s, %w) writes [1] params [] on compute : !part, !part
@@ -81,7 +81,7 @@ func.func @not_before_its_operand(%w: !part {ds.state = @w}) {
   %g = ds.alloc gradients : !whole
   ds.call fill(%g) writes [0] params [1.0] on compute : !whole
   ds.call fill(%g) writes [0] params [2.0] on compute : !whole
-  ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum along dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum along dp carries bucket on reduce : (!whole) -> !part
   return
 }
 
@@ -96,8 +96,8 @@ func.func @in_their_order(%w: !part {ds.state = @w}, %v: !part {ds.input = "v"})
   ds.call fill(%h) writes [0] params [1.0] on compute : !whole
   %g = ds.alloc gradients : !whole
   ds.call fill(%g) writes [0] params [2.0] on compute : !whole
-  ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum along dp on reduce : (!whole) -> !part
-  ds.communicate reduce_scatter ins(%h) outs(%v) reduce max along dp on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%g) outs(%w) reduce sum along dp carries bucket on reduce : (!whole) -> !part
+  ds.communicate reduce_scatter ins(%h) outs(%v) reduce max along dp carries bucket on reduce : (!whole) -> !part
   return
 }
 
@@ -107,7 +107,7 @@ func.func @in_their_order(%w: !part {ds.state = @w}, %v: !part {ds.input = "v"})
 // CHECK-NOT: ds.wait
 // CHECK: return
 func.func @number(%n: !ds.buffer<tensor<f32>, [], device> {ds.input = "n"}, %x: !long {ds.input = "x"}) {
-  ds.communicate all_reduce ins(%n) outs(%n) reduce sum along dp on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
+  ds.communicate all_reduce ins(%n) outs(%n) reduce sum along dp carries statistic on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
   ds.call fill(%x) writes [0] params [2.0] on compute : !long
   ds.call fill(%x) writes [0] params [3.0] on compute : !long
   return

@@ -7,7 +7,7 @@
 // What changes between two micro-steps is another value, and is gathered again: @b changes in each middle one, @c in the
 // first, @d before the last one reads it. @d alone stays gathered over the others, and nothing else lies in its place.
 // CHECK: gathers = [{function = "first", kept_for_step = ["d"],
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, world = 2>} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8>} {
   ds.mesh @mesh axes [dp = 2]
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
@@ -24,13 +24,13 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: return
   func.func @first(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
     %fc = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%fc) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fc, %x) writes [1] params [] on compute : !whole, !whole
     %fd = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%d) outs(%fd) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fd, %x) writes [1] params [] on compute : !whole, !whole
     ds.call fill(%c) writes [0] params [0.0] on compute : !part
     return
@@ -43,13 +43,13 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: return
   func.func @middle(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
     %fc = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%fc) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fc, %x) writes [1] params [] on compute : !whole, !whole
     %fd = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%d) outs(%fd) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fd, %x) writes [1] params [] on compute : !whole, !whole
     ds.call fill(%b) writes [0] params [0.0] on compute : !part
     return
@@ -62,7 +62,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   func.func @last(%d: !part {ds.state = @d}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     ds.call fill(%d) writes [0] params [0.0] on compute : !part
     %fd = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%d) outs(%fd) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%d) outs(%fd) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fd, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -73,7 +73,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: ds.communicate all_gather
   func.func @evaluate(%b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -88,10 +88,10 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: ds.call copy
   func.func @other_places(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %w: !whole {ds.state = @w}, %x: !whole {ds.input = "x"}) {
     ds.call fill(%x) writes [0] params [0.0] on compute : !whole
-    ds.communicate all_gather ins(%b) outs(%w) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%w) along dp carries parameter on gather : (!part) -> !whole
     ds.call fill(%x) writes [0] params [1.0] on compute : !whole
     %y = ds.alloc activations : !whole
-    ds.communicate all_gather ins(%c) outs(%y) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%y) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%y, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -107,17 +107,17 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: return
   func.func @changed_behind(%b: !part {ds.state = @b}, %c: !part {ds.state = @c}, %x: !whole {ds.input = "x"}, %h: !home {ds.state = @h}) {
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     ds.transfer %h to %b on to_device : !home, !part
     ds.call fill(%x) writes [0] params [0.0] on compute : !whole
     %fc = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%c) outs(%fc) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%fc) along dp carries parameter on gather : (!part) -> !whole
     ds.transfer %h to %c on to_device : !home, !part
     ds.call fill(%x) writes [0] params [1.0] on compute : !whole
     ds.call copy(%fb, %x) writes [1] params [] on compute : !whole, !whole
     ds.call copy(%fc, %x) writes [1] params [] on compute : !whole, !whole
     %gc = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%c) outs(%gc) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%c) outs(%gc) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%gc, %x) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -130,7 +130,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: ds.call copy
   func.func @changed_before_use(%e: !part {ds.state = @e}, %x: !whole {ds.input = "x"}) {
     %fe = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%e) outs(%fe) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%e) outs(%fe) along dp carries parameter on gather : (!part) -> !whole
     ds.call fill(%e) writes [0] params [0.0] on compute : !part
     ds.call fill(%x) writes [0] params [0.0] on compute : !whole
     ds.call fill(%x) writes [0] params [0.0] on compute : !whole

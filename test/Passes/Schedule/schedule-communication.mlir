@@ -75,18 +75,18 @@ func.func @nothing_to_gather(%x: !whole {ds.input = "x"}) {
 // FEW-LABEL: func.func @two_layers
 func.func @two_layers(%a: !part {ds.state = @a}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) {
   %fa = ds.alloc communication : !whole
-  ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%fa) along dp carries parameter on gather : (!part) -> !whole
   %y = ds.alloc activations : !whole
   ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
   %fb = ds.alloc communication : !whole
-  ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
   %z = ds.alloc activations : !whole
   ds.call copy(%fb, %z) writes [1] params [] on compute : !whole, !whole
   %gb = ds.alloc communication : !whole
-  ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%b) outs(%gb) along dp carries parameter on gather : (!part) -> !whole
   ds.call copy(%gb, %y) writes [1] params [] on compute : !whole, !whole
   %ga = ds.alloc communication : !whole
-  ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%ga) along dp carries parameter on gather : (!part) -> !whole
   ds.call copy(%ga, %z) writes [1] params [] on compute : !whole, !whole
   return
 }
@@ -100,11 +100,11 @@ func.func @two_layers(%a: !part {ds.state = @a}, %b: !part {ds.state = @b}, %x: 
 // CHECK: ds.call copy
 func.func @shard_changes(%a: !part {ds.state = @a}, %x: !whole {ds.input = "x"}) {
   %f = ds.alloc communication : !whole
-  ds.communicate all_gather ins(%a) outs(%f) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%f) along dp carries parameter on gather : (!part) -> !whole
   ds.call copy(%f, %x) writes [1] params [] on compute : !whole, !whole
   ds.call fill(%a) writes [0] params [0.0] on compute : !part
   %g = ds.alloc communication : !whole
-  ds.communicate all_gather ins(%a) outs(%g) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%a) outs(%g) along dp carries parameter on gather : (!part) -> !whole
   ds.call copy(%g, %x) writes [1] params [] on compute : !whole, !whole
   return
 }
@@ -116,6 +116,6 @@ func.func @shard_changes(%a: !part {ds.state = @a}, %x: !whole {ds.input = "x"})
 func.func @in_place(%x: !whole {ds.input = "x"}) {
   %own = ds.view %x offset 0 shifts [dp = 262144] : !whole -> !part
   ds.call fill(%own) writes [0] params [0.0] on compute : !part
-  ds.communicate all_gather ins(%own) outs(%x) along dp on gather : (!part) -> !whole
+  ds.communicate all_gather ins(%own) outs(%x) along dp carries parameter on gather : (!part) -> !whole
   return
 }

@@ -10,7 +10,7 @@
 // CHECK: gathers = [{function = "first", kept_for_step = ["a.parameter", "b"], kept_for_step_bytes = 4194304, saved_gathers = 15,
 // TIGHT: gathers = [{function = "first", kept_for_step = ["{{a.parameter|b}}"], kept_for_step_bytes = 2097152, {{.*}}{function = "middle", {{.*}}again = [{states = ["{{.*}}"], wanted = 12582912, limit = 11534336}]
 // AGAIN: gathers = [{function = "first", kept = ["b"], kept_bytes = 2097152, again = [{for_backward = true, reason = reuse_elements, states = ["a.parameter"], wanted = 524288}
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, world = 2>} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8>} {
   ds.mesh @mesh axes [dp = 2]
   ds.schedule stage 0 [#ds.run<@first, first 0, count 1, gradients set>, #ds.run<@middle, first 1, count 6, gradients add>,
                        #ds.run<@last, first 7, count 1, gradients add>]
@@ -36,18 +36,18 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // AGAIN-LABEL: func.func @first
   func.func @first(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp carries parameter on gather : (!part) -> !whole
     %y = ds.alloc activations : !whole
     ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     %z = ds.alloc activations : !whole
     ds.call copy(%fb, %z) writes [1] params [] on compute : !whole, !whole
     %gb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%gb) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%gb, %y) writes [1] params [] on compute : !whole, !whole
     %ga = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%ga) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%ga, %z) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -68,18 +68,18 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // AGAIN-LABEL: func.func @middle
   func.func @middle(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
     %fa = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp carries parameter on gather : (!part) -> !whole
     %y = ds.alloc activations : !whole
     ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     %z = ds.alloc activations : !whole
     ds.call copy(%fb, %z) writes [1] params [] on compute : !whole, !whole
     %gb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%gb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%gb) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%gb, %y) writes [1] params [] on compute : !whole, !whole
     %ga = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%a) outs(%ga) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%ga) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%ga, %z) writes [1] params [] on compute : !whole, !whole
     return
   }
@@ -90,11 +90,11 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: return
   func.func @last(%a: !part {ds.state = @a.parameter}, %b: !part {ds.state = @b}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %fa = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp carries parameter on gather : (!part) -> !whole
     %y = ds.alloc activations : !whole
     ds.call copy(%fa, %y) writes [1] params [] on compute : !whole, !whole
     %fb = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%b) outs(%fb) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%b) outs(%fb) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fb, %y) writes [1] params [] on compute : !whole, !whole
     ds.call fill(%a) writes [0] params [0.0] on compute : !part
     return
@@ -106,7 +106,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 8, w
   // CHECK: ds.call copy(%[[A]], %
   func.func @evaluate(%a: !part {ds.state = @a.parameter}, %x: !whole {ds.input = "x"}) attributes {ds.segment = #ds.segment<evaluation>} {
     %fa = ds.alloc communication : !whole
-    ds.communicate all_gather ins(%a) outs(%fa) along dp on gather : (!part) -> !whole
+    ds.communicate all_gather ins(%a) outs(%fa) along dp carries parameter on gather : (!part) -> !whole
     ds.call copy(%fa, %x) writes [1] params [] on compute : !whole, !whole
     return
   }

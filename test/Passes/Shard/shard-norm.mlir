@@ -3,7 +3,8 @@
 // Where updates do not wait for the norm, the squares of a rank's part are summed up as soon as it is there, so that the part
 // may die; they meet where the sum over all gradients was formed.
 
-module attributes {ds.training = #ds.training<world = 2, zero_optimization = {stage = 2, reduce_bucket_size = 64}>} {
+module attributes {ds.training = #ds.training<zero_optimization = {stage = 2, reduce_bucket_size = 64}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @h.0.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   ds.state @h.1.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
   ds.state @grad_norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>

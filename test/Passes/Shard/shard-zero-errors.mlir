@@ -1,7 +1,8 @@
 // RUN: ds-opt %s --split-input-file --verify-diagnostics --ds-shard-zero
 
 // expected-error@+1 {{optimizer lamb on 2 ranks is not supported: its step needs norms of whole parameters}}
-module attributes {ds.training = #ds.training<world = 2, optimizer = {type = lamb}>} {
+module attributes {ds.training = #ds.training<optimizer = {type = lamb}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
     return
   }
@@ -10,7 +11,8 @@ module attributes {ds.training = #ds.training<world = 2, optimizer = {type = lam
 // -----
 
 // An update whose result is read by something else has no flat form.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> (tensor<8xf32> {ds.state = @w})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -28,7 +30,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 
 // -----
 
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) -> (tensor<8xf32> {ds.state = @w})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -46,7 +49,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // What is kept of earlier micro-steps enters the gradient by an addition alone.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   // expected-error@+1 {{expects its gradient in @last to be a ds.accumulate into @w.grad}}
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @w.grad role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
@@ -66,7 +70,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // A norm of something else than what is updated by.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w})
@@ -86,7 +91,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // Ranks would count different samples.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   // expected-error@+1 {{expects a buffer that ranks agree on, but @last gives it integers that depend on the data}}
   ds.state @seen role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xi64>
   func.func @last(%x: tensor<8xi64> {ds.input = "x"}, %s: tensor<8xi64> {ds.state = @seen}) -> (tensor<8xi64> {ds.state = @seen})
@@ -99,7 +105,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // A generator whose counter depends on itself otherwise.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   // expected-error@+1 {{expects a generator that ds.advance moves on in @last}}
   ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
   func.func @last(%rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<2xi64> {ds.state = @rng}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -112,7 +119,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // A norm of one gradient of two: the other would join it in the buckets.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
@@ -139,7 +147,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // A norm of each gradient, and no sum of both.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @wn role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>
@@ -169,7 +178,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // A parameter that is updated, but that no segment takes.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @m role(master) slot("master") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %m: tensor<8xf32> {ds.state = @m}) -> (tensor<8xf32> {ds.state = @m})
@@ -187,7 +197,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // Accumulation without a place for it.
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = 2>} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   // expected-error@+1 {{expects a gradient state, but got none}}
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @first(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward>} {
@@ -207,7 +218,8 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, w
 
 // -----
 
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = 2>} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   // expected-error@+1 {{expects @first to keep its gradient, but got none}}
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @w.grad role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
@@ -230,7 +242,8 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, w
 // -----
 
 // A generator that goes on by what the data says: ranks would part.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   // expected-error@+1 {{expects a generator that ds.advance moves on in @last}}
   ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
   func.func @last(%x: tensor<2xi64> {ds.input = "x"}, %rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<2xi64> {ds.state = @rng})
@@ -245,7 +258,8 @@ module attributes {ds.training = #ds.training<world = 2>} {
 // -----
 
 // A result that goes to its state, but is read as well.
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @seen role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @last(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w})

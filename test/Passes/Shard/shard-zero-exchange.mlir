@@ -1,7 +1,7 @@
 // communication_data_type is what gradients are exchanged in: rounded before and widened after, by each stage's
 // own collective.
-// RUN: sed 's/STAGE/2/;s/world = 2/world = 2, communication_data_type = bf16/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefixes=CHECK,PART
-// RUN: sed 's/STAGE/0/;s/world = 2/world = 2, communication_data_type = bf16/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefixes=CHECK,WHOLE
+// RUN: sed 's/STAGE/2/;s/zero_optimization = {/communication_data_type = bf16, zero_optimization = {/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefixes=CHECK,PART
+// RUN: sed 's/STAGE/0/;s/zero_optimization = {/communication_data_type = bf16, zero_optimization = {/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefixes=CHECK,WHOLE
 
 // CHECK-LABEL: func.func @last
 // PART: %[[SENT:.*]] = ds.convert %{{.*}} : tensor<64xf32> -> tensor<64xbf16>

@@ -11,7 +11,8 @@
 // CHECK: ds.bucket @bucket_6 members [@h.0.moment] offsets
 // CHECK: ds.bucket @bucket_7 members [@h.0.start] offsets
 // CHECK-NOT: ds.bucket
-module attributes {ds.training = #ds.training<world = 2>} {
+module {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @lr role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   ds.state @wd role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
   ds.state @h.0.a role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>

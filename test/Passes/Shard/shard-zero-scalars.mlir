@@ -4,7 +4,8 @@
 // CHECK-NOT: members [@h.0.f]
 // CHECK: ds.bucket @bucket_0 members [@h.0.w]
 // CHECK-NOT: ds.bucket
-module attributes {ds.training = #ds.training<world = 2, zero_optimization = {stage = 1}>} {
+module attributes {ds.training = #ds.training<zero_optimization = {stage = 1}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @h.0.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.w.master role(master) slot("master") owner(@h.0.w) init(#ds.init<constant, 3.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.f role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>

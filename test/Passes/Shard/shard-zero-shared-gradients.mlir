@@ -3,7 +3,8 @@
 // Two biases whose layers' results are added have one gradient, which is there once: in the first micro-step as one sum that two
 // states get. Each has its window of the flat gradient, and its squares count twice.
 
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = 2, zero_optimization = {stage = 1}>} {
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, zero_optimization = {stage = 1}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @a.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
   ds.state @c.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
   ds.state @a.b.grad role(gradient) slot("grad") owner(@a.b) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
@@ -53,7 +54,8 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, w
 // -----
 
 // Without accumulation both updates read one gradient, and one sum of squares has it twice.
-module attributes {ds.training = #ds.training<world = 2, zero_optimization = {stage = 0}>} {
+module attributes {ds.training = #ds.training<zero_optimization = {stage = 0}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @a.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
   ds.state @c.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
   ds.state @grad_norm role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f64>

@@ -2,13 +2,14 @@
 // RUN: sed s/STAGE/1/ %s | ds-opt - --ds-shard-zero=remarks 2>&1 | FileCheck %s --check-prefixes=CHECK,S1
 // RUN: sed s/STAGE/2/ %s | ds-opt - --ds-shard-zero=remarks 2>&1 | FileCheck %s --check-prefixes=CHECK,S2
 // RUN: sed s/STAGE/3/ %s | ds-opt - --ds-shard-zero=remarks 2>&1 | FileCheck %s --check-prefixes=CHECK,S3
-// RUN: sed 's/STAGE/3/;s/world = 2/world = 1/' %s | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ALONE
+// RUN: sed 's/STAGE/3/;s/dp = 2/dp = 1/' %s | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ALONE
 
 // Two micro-steps of one layer on two ranks: a weight of 32 elements, a bias of 8, which stage 3 keeps whole, and a
 // frozen table. Each trained one has a bucket of 64 elements, 32 per rank.
 
-module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, world = 2,
+module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2,
     zero_optimization = {stage = STAGE, stage3_param_persistence_threshold = 8}>} {
+  ds.mesh @mesh axes [dp = 2] samples dp zero dp
   ds.state @h.0.w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   ds.state @h.0.b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @h.0.f role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
@@ -102,7 +103,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, w
 
 // The members' declarations stay, but for what belongs to them.
 // CHECK-LABEL: module attributes {{.*}}ds.phase = #ds.phase<sharded>
-// CHECK-NEXT: ds.mesh @mesh axes [dp = 2]
+// CHECK-NEXT: ds.mesh @mesh axes [dp = 2] samples dp zero dp
 // CHECK-NEXT: ds.state @h.0.w role (parameter) trainable
 // CHECK-NEXT: ds.state @h.0.b role (parameter) trainable
 // CHECK-NEXT: ds.state @h.0.f role (parameter) init

@@ -74,14 +74,3 @@ ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
 // expected-error@+1 {{expects a schedule of its segments, but the module has none}}
 module {
 }
-
-// -----
-
-module attributes {ds.training = #ds.training<world = 4>} {
-  // expected-error@+1 {{'ds.mesh' op expects sizes that multiply to the 4 ranks of ds.training, but they multiply to 2}}
-  ds.mesh @mesh axes [dp = 2]
-  func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    return
-  }
-  ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set>]
-}

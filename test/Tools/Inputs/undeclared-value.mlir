@@ -1,5 +1,5 @@
 // Size: one planned module as a tool printed it.
-module attributes {ds.decisions = #ds.decisions<choices = [{of = reduce_each_micro_step, bytes = 256}]>, ds.phase = #ds.phase<planned>, ds.training = #ds.training<gradient_accumulation_steps = 2, gradient_clipping = 1.000000e+00, loss_chunks = 0, loss_scale = {consecutive_hysteresis = false, dynamic = false, hysteresis = 2, initial = 1.000000e+00, minimum = 1.000000e+00, scale = false, skip = false, window = 1000}, optimizer = {type = adam, adam_w_mode = true, beta1 = 9.000000e-01, beta2 = 0.99899999999999999, bias_correction = true, dampening = 0.000000e+00, eps = 1.000000e-08, eps_inside_sqrt = false, initial_accumulator_value = 0.000000e+00, lr = 1.000000e-02, lr_decay = 0.000000e+00, max_coeff = 1.000000e+01, min_coeff = 1.000000e-02, momentum = 0.000000e+00, nesterov = false, weight_decay = 0.000000e+00}, precision = {autocast = false, buffer = f32, compute = f32, convert_buffers = false, gradient = f32, master = f32, moment = f32}, reduce_op = mean, scheduler = {cos_min_ratio = 1.000000e-04, cycle_first_stair_count = 0, cycle_first_step_size = 2000, cycle_max_lr = 0.000000e+00, cycle_max_mom = 9.000000e-01, cycle_min_lr = 0.000000e+00, cycle_min_mom = 8.000000e-01, cycle_momentum = false, cycle_second_stair_count = 0, cycle_second_step_size = 2000, decay_lr_rate = 0.000000e+00, decay_mom_rate = 0.000000e+00, decay_step_size = 0, lr_range_test_min_lr = 1.000000e-03, lr_range_test_staircase = false, lr_range_test_step_rate = 1.000000e+00, lr_range_test_step_size = 2000, total_num_steps = 0, type = constant, warmup_log = true, warmup_max_lr = 1.000000e-03, warmup_min_lr = 0.000000e+00, warmup_min_ratio = 0.000000e+00, warmup_num_steps = 1000}, world = 2, zero_optimization = {allgather_bucket_size = 500000000, reduce_bucket_size = 500000000, stage = 2, stage3_model_persistence_threshold = 9223372036854775807, stage3_param_persistence_threshold = 100000, sub_group_size = 1000000000}>} {
+module attributes {ds.decisions = #ds.decisions<choices = [{of = reduce_each_micro_step, bytes = 256}]>, ds.phase = #ds.phase<planned>, ds.training = #ds.training<gradient_accumulation_steps = 2, gradient_clipping = 1.000000e+00, loss_chunks = 0, loss_scale = {consecutive_hysteresis = false, dynamic = false, hysteresis = 2, initial = 1.000000e+00, minimum = 1.000000e+00, scale = false, skip = false, window = 1000}, optimizer = {type = adam, adam_w_mode = true, beta1 = 9.000000e-01, beta2 = 0.99899999999999999, bias_correction = true, dampening = 0.000000e+00, eps = 1.000000e-08, eps_inside_sqrt = false, initial_accumulator_value = 0.000000e+00, lr = 1.000000e-02, lr_decay = 0.000000e+00, max_coeff = 1.000000e+01, min_coeff = 1.000000e-02, momentum = 0.000000e+00, nesterov = false, weight_decay = 0.000000e+00}, precision = {autocast = false, buffer = f32, compute = f32, convert_buffers = false, gradient = f32, master = f32, moment = f32}, reduce_op = mean, scheduler = {cos_min_ratio = 1.000000e-04, cycle_first_stair_count = 0, cycle_first_step_size = 2000, cycle_max_lr = 0.000000e+00, cycle_max_mom = 9.000000e-01, cycle_min_lr = 0.000000e+00, cycle_min_mom = 8.000000e-01, cycle_momentum = false, cycle_second_stair_count = 0, cycle_second_step_size = 2000, decay_lr_rate = 0.000000e+00, decay_mom_rate = 0.000000e+00, decay_step_size = 0, lr_range_test_min_lr = 1.000000e-03, lr_range_test_staircase = false, lr_range_test_step_rate = 1.000000e+00, lr_range_test_step_size = 2000, total_num_steps = 0, type = constant, warmup_log = true, warmup_max_lr = 1.000000e-03, warmup_min_lr = 0.000000e+00, warmup_min_ratio = 0.000000e+00, warmup_num_steps = 1000}, zero_optimization = {allgather_bucket_size = 500000000, reduce_bucket_size = 500000000, stage = 2, stage3_model_persistence_threshold = 9223372036854775807, stage3_param_persistence_threshold = 100000, sub_group_size = 1000000000}>} {
   ds.arena device bytes 3456 lower_bound 3456
   ds.mesh @mesh axes [dp = 2]
   ds.state @rng role (scalar) init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) {offset = 0 : i64} : tensor<2xi64>
@@ -78,13 +78,13 @@ module attributes {ds.decisions = #ds.decisions<choices = [{of = reduce_each_mic
     ds.record 0 on compute
     ds.wait 0 on reduce
     %37 = ds.alloc workspace offset 1920 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%36) outs(%arg6) reduce sum along dp number 0 workspace(%37 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%36) outs(%arg6) reduce sum along dp carries bucket number 0 workspace(%37 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     %38 = ds.view %29 offset 8 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.launch @kernel_15 ins() outs(%38) extent 56 on compute : () -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.record 1 on compute
     ds.wait 1 on reduce
     %39 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%29) outs(%arg5) reduce sum along dp number 1 workspace(%39 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%29) outs(%arg5) reduce sum along dp carries bucket number 1 workspace(%39 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     return
   }
   func.func @last(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<2xi64>, [1], device> {ds.state = @rng}, %arg2: !ds.buffer<tensor<f32>, [], device> {ds.state = @loss}, %arg3: !ds.buffer<tensor<i64>, [], device> {ds.state = @step}, %arg4: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.grad}, %arg5: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.grad}, %arg6: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg7: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.exp_avg}, %arg8: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_0.exp_avg_sq}, %arg9: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg10: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.exp_avg}, %arg11: !ds.buffer<tensor<32xf32>, [1], device> {ds.state = @bucket_1.exp_avg_sq}, %arg12: !ds.buffer<tensor<f64>, [], device> {ds.state = @lr}, %arg13: !ds.buffer<tensor<f32>, [], device> {ds.state = @grad_norm}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -118,7 +118,7 @@ module attributes {ds.decisions = #ds.decisions<choices = [{of = reduce_each_mic
     ds.record 0 on compute
     ds.wait 0 on reduce
     %17 = ds.alloc workspace offset 3136 : !ds.buffer<tensor<8xi8>, [1], device>
-    ds.communicate all_reduce ins(%16) outs(%16) reduce sum along dp number 0 workspace(%17 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
+    ds.communicate all_reduce ins(%16) outs(%16) reduce sum along dp carries statistic number 0 workspace(%17 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 3 on reduce
     %18 = ds.alloc activations offset 2688 : !ds.buffer<tensor<2x4x8xi1>, [32, 8, 1], device>
     %19 = ds.alloc activations offset 2112 : !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device>
@@ -155,7 +155,7 @@ module {
     ds.record 1 on compute
     ds.wait 1 on reduce
     %40 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%38) outs(%39) reduce sum along dp number 1 workspace(%40 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%38) outs(%39) reduce sum along dp carries bucket number 1 workspace(%40 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 4 on reduce
     %41 = ds.view %31 offset 8 : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<56xf32>, [1], device>
     ds.launch @kernel_15 ins() outs(%41) extent 56 on compute : () -> !ds.buffer<tensor<56xf32>, [1], device>
@@ -163,7 +163,7 @@ module {
     ds.record 2 on compute
     ds.wait 2 on reduce
     %43 = ds.alloc workspace offset 2560 : !ds.buffer<tensor<256xi8>, [1], device>
-    ds.communicate reduce_scatter ins(%31) outs(%42) reduce sum along dp number 2 workspace(%43 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
+    ds.communicate reduce_scatter ins(%31) outs(%42) reduce sum along dp carries bucket number 2 workspace(%43 : !ds.buffer<tensor<256xi8>, [1], device>) on reduce : (!ds.buffer<tensor<64xf32>, [1], device>) -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.record 5 on reduce
     %44 = ds.alloc activations offset 2048 : !ds.buffer<tensor<f32>, [], device>
     %45 = ds.alloc activations offset 2112 : !ds.buffer<tensor<f32>, [], device>
@@ -181,7 +181,7 @@ module {
     ds.record 6 on compute
     ds.wait 6 on reduce
     %48 = ds.alloc workspace offset 2176 : !ds.buffer<tensor<16xi8>, [1], device>
-    ds.communicate all_reduce ins(%46) outs(%46) reduce sum along dp number 3 workspace(%48 : !ds.buffer<tensor<16xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f64>, [], device>) -> !ds.buffer<tensor<f64>, [], device>
+    ds.communicate all_reduce ins(%46) outs(%46) reduce sum along dp carries statistic number 3 workspace(%48 : !ds.buffer<tensor<16xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f64>, [], device>) -> !ds.buffer<tensor<f64>, [], device>
     ds.record 7 on reduce
     %49 = ds.alloc activations offset 2176 : !ds.buffer<tensor<f32>, [], device>
     ds.wait 7 on compute
@@ -191,13 +191,13 @@ module {
     ds.launch @kernel_23 ins(%39, %49, %arg10, %arg11, %44, %45, %50) outs(%arg10, %arg11, %51) extent 32 on compute : (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>) -> (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>)
     ds.record 8 on compute
     ds.wait 8 on gather
-    ds.communicate all_gather ins(%51) outs(%arg9) along dp number 4 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
+    ds.communicate all_gather ins(%51) outs(%arg9) along dp carries parameter number 4 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
     %52 = ds.view %arg6 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
     %53 = ds.view %arg6 offset 0 shifts [dp = 32] : !ds.buffer<tensor<64xf32>, [1], device> -> !ds.buffer<tensor<32xf32>, [1], device>
     ds.launch @kernel_23 ins(%42, %49, %arg7, %arg8, %44, %45, %52) outs(%arg7, %arg8, %53) extent 32 on compute : (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<32xf32>, [1], device>) -> (!ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>, !ds.buffer<tensor<32xf32>, [1], device>)
     ds.record 9 on compute
     ds.wait 9 on gather
-    ds.communicate all_gather ins(%53) outs(%arg6) along dp number 5 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
+    ds.communicate all_gather ins(%53) outs(%arg6) along dp carries parameter number 5 on gather : (!ds.buffer<tensor<32xf32>, [1], device>) -> !ds.buffer<tensor<64xf32>, [1], device>
     return
   }
   func.func @evaluate(%arg0: !ds.buffer<tensor<2x4x8xf32>, [32, 8, 1], device> {ds.input = "x", ds.offset = 1664 : i64}, %arg1: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_0.parameter}, %arg2: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @bucket_1.parameter}, %arg3: !ds.buffer<tensor<f32>, [], device> {ds.state = @eval_loss}) attributes {ds.segment = #ds.segment<evaluation>} {
@@ -217,7 +217,7 @@ module {
     ds.record 0 on compute
     ds.wait 0 on reduce
     %9 = ds.alloc workspace offset 1920 : !ds.buffer<tensor<8xi8>, [1], device>
-    ds.communicate all_reduce ins(%8) outs(%8) reduce sum along dp number 0 workspace(%9 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
+    ds.communicate all_reduce ins(%8) outs(%8) reduce sum along dp carries statistic number 0 workspace(%9 : !ds.buffer<tensor<8xi8>, [1], device>) on reduce : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>
     ds.record 1 on reduce
     ds.wait 1 on compute
     ds.launch @kernel_18 ins(%8) outs(%arg3) on compute : (!ds.buffer<tensor<f32>, [], device>) -> !ds.buffer<tensor<f32>, [], device>

@@ -195,6 +195,10 @@ inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::minute
 /// Ranks that have not come to the rendezvous by then are missing, however long the time-out.
 inline constexpr std::chrono::milliseconds kRendezvousLimit = std::chrono::seconds(60);
 
+/// Channels of a training run: one for the thread that trains and computes, one for each stream beside it
+/// that communicates.
+inline constexpr uint32_t kRunChannels = 5;
+
 struct ConnectOptions {
   std::chrono::milliseconds timeout = kDefaultTimeout; ///< of every wait; at least 100 ms
   uint32_t channels = 2;

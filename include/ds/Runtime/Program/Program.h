@@ -263,9 +263,16 @@ enum class StreamKind : uint8_t {
   ToHost,   ///< copies from the device's memory to the host's
   ToDevice, ///< and back: a link carries both ways at once
   Storage,
-  Host, ///< kernels and library functions on the host's cores, on what lies in its memory
+  Host,     ///< kernels and library functions on the host's cores, on what lies in its memory
+  Exchange, ///< parts of values that ranks cut among them
+  Transfer, ///< what one stage of a pipeline makes and another reads
 };
-inline constexpr StreamKind kLastStreamKind = StreamKind::Host;
+inline constexpr StreamKind kLastStreamKind = StreamKind::Transfer;
+/// Whether collectives and messages may run on it.
+constexpr bool communicates(StreamKind kind) {
+  return kind == StreamKind::Compute || kind == StreamKind::Gather || kind == StreamKind::Reduce ||
+         kind == StreamKind::Exchange || kind == StreamKind::Transfer;
+}
 /// The word that the dialect has for it.
 const char *spell(StreamKind kind);
 
