@@ -11,8 +11,9 @@ include "mlir/Pass/PassBase.td"
 def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
   let summary = "Divides a step among data-parallel ranks, as a stage of ZeRO says";
   let description = [{
-    N ranks (`world` of `ds.training`) run the same functions on micro-batches of their own, with the numbers of one
-    rank that takes N times the micro-steps. Keys of `zero_optimization` in `ds.training`:
+    N ranks, along `samples` of `ds.mesh`, run the same functions on micro-batches of their own, with the numbers of one
+    rank that takes N times the micro-steps; what is divided is cut along `zero`. Along other axes ranks have parts of the
+    layers: parameters may be cut (`shards`), and gradients be sums (`addends`). Keys of `zero_optimization` in `ds.training`:
 
     | key | type | meaning |
     |---|---|---|
@@ -30,30 +31,34 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
 
     Ensures:
     - With one rank nothing changes.
-    - There is a `ds.mesh`. Trained parameters lie in `ds.bucket`s, which do not depend on the stage: in order of first
-      use, no layer beside another (but for the small ones that stage 3 keeps whole, which share buckets across
-      layers), and only parameters of one type that are updated by one formula. At stage 3 frozen parameters have
+    - All counts are of what a rank has of a parameter. Members of a bucket are cut along the same axes, and their
+      gradients have the same addend axes.
+    - Trained parameters lie in `ds.bucket`s, which do not depend on the stage: in order of first use, no layer beside
+      another (but for the small ones that stage 3 keeps whole, which share buckets across layers), and only parameters of one type that are updated by one formula. At stage 3 frozen parameters have
       buckets too.
     - States of a bucket take the place of its members' gradients, moments and masters, and of the members as
-      arguments. `shards [dp]` divides: moments and masters from stage 1 on, gradients that micro-steps reduce, at stage 3
-      parameters that are not kept whole.
+      arguments. `shards` along the axes of `zero` that do not cut the members divides: moments and masters from stage 1
+      on, gradients that micro-steps reduce, at stage 3 parameters that are not kept whole.
     - Layers read windows of the bucket (`ds.slice`, `ds.reshape`). A divided one is gathered once in forward and once in
       backward, each before its first use there; what forward made of parameters alone is recomputed in backward.
     - Gradients of a bucket are joined by a `ds.concat`. They are added up on each rank and reduced in `@last`, or, with
       `reduce_each_micro_step` and moments that are divided, each micro-step reduces and adds up a rank's part.
-      `communication_data_type` says in which
-      type ranks exchange them.
+      `communication_data_type` says in which type ranks exchange them. A reduction sums up all addends: a reduce-scatter
+      along the axes that divide the bucket, then an all-reduce of the parts along the others. Along an axis that divides
+      the bucket and has no addends, each rank takes its part of what all have.
     - One flat update per bucket takes the place of those of its members, on what a rank has. Parameters that every
-      rank has whole are gathered from the updated parts. The sum of squares is formed over the buckets, and from
-      stage 1 on over the ranks.
-    - `@loss` and `@eval_loss` are means over ranks. The counter of generators goes on by N in each micro-step, and rank r
-      reads it r further. Float buffers that depend on the data become the mean over ranks.
+      rank has whole are gathered from the updated parts. The sum of squares counts each element once: that of a bucket
+      is summed along the axes that cut it, and along no others, where ranks hold copies. One number per such set of axes
+      goes along those that the next smaller set lacks, and is added there; `stages` come last. A parameter that is a `copy` counts on the stage that has it first.
+    - `@loss` and `@eval_loss` are means over the ranks along `samples`. The counter of generators goes on by N in each
+      micro-step, and rank r reads it r further. Float buffers that depend on the data become the mean over these ranks.
     - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
     - `ds.training` says the sizes that were chosen, and `choices` of `ds.decisions` why.
     - With `remarks`, each segment's traffic is reported.
 
-    With `{world = 2, zero_optimization = {stage = 1}}`
+    With `{zero_optimization = {stage = 1}}`
     ```
+    ds.mesh @mesh axes [dp = 2] samples dp zero dp
     ds.state @w role(parameter) trainable ... : tensor<8x4xf32>
     ds.state @w.exp_avg role(moment) owner(@w) ... : tensor<8x4xf32>
     func.func @last(..., %w: tensor<8x4xf32> {ds.state = @w}, %m: tensor<8x4xf32> {ds.state = @w.exp_avg}) -> ... {
@@ -62,7 +67,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     ```
     becomes
     ```
-    ds.mesh @mesh axes [dp = 2, tp = 1, pp = 1, sp = 1]
+    ds.mesh @mesh axes [dp = 2] samples dp zero dp
     ds.state @w role(parameter) trainable ... : tensor<8x4xf32>
     ds.bucket @bucket_0 members [@w] offsets [0] elements 64
     ds.state @bucket_0.parameter role(parameter) bucket(@bucket_0) ... : tensor<64xf32>
@@ -72,10 +77,10 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
       %w = ds.reshape %s : tensor<32xf32> -> tensor<8x4xf32>
       %y = ds.matmul %x, %w : ...
       %flat = ds.concat %g, %zeros dim 0 : tensor<32xf32>, tensor<32xf32> -> tensor<64xf32>
-      %part = ds.reduce_scatter sum %flat axis dp : tensor<64xf32> -> tensor<32xf32>
-      %old = ds.local_shard %b axis dp : tensor<64xf32> -> tensor<32xf32>
+      %part = ds.reduce_scatter sum %flat along dp carries bucket : tensor<64xf32> -> tensor<32xf32>
+      %old = ds.local_shard %b along dp : tensor<64xf32> -> tensor<32xf32>
       ...
-      %new = ds.all_gather %updated axis dp : tensor<32xf32> -> tensor<64xf32>
+      %new = ds.all_gather %updated along dp carries parameter : tensor<32xf32> -> tensor<64xf32>
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
@@ -90,8 +95,7 @@ def VerifySharded : Pass<"ds-verify-sharded", "::mlir::ModuleOp"> {
     Requires: nothing. Ensures, or fails:
     - what ds-verify-step ensures, states having the type of one rank's part;
     - no parameter that lies in a bucket, and no state of one, is an argument or a result: the bucket's states are;
-    - no op is left that can decompose itself;
-    - the mesh has as many ranks as `ds.training` says.
+    - no op is left that can decompose itself.
   }];
 }
 

@@ -12,8 +12,11 @@
 #include "Support/FoldAccumulators.h"
 #include "ds/Dialect/Work.h"
 
+#include <bit>
+
 using namespace mlir;
 using namespace mlir::ds;
+namespace rt = ::ds::rt;
 
 /// The input of a conversion to a wider type; `value` itself otherwise.
 static Value beforeWidening(Value value) {
@@ -80,6 +83,8 @@ private:
   Value join();
   Value zeros(int64_t count);
   Value exchange(Value flat, bool isScattered);
+  Value addUp(Value value, rt::AxisSet axes);
+  Value scatter(Value flat);
 
   ShardedStep &step;
   SegmentStates &segment;
@@ -141,27 +146,54 @@ Value BucketGradient::exchange(Value flat, bool isScattered) {
   Type own = elementOf(flat), wanted = own;
   if (std::optional<FloatKind> kind = step.getOptions().communicationType)
     wanted = toFloatType(own.getContext(), *kind);
-  Value sent = emit.convert(flat, wanted), received;
-  if (isScattered)
-    received = builder.create<ReduceScatterOp>(
-        emit.getLoc(), tensorType(sent).clone({bucket.getElements() / step.getRanks()}), ReduceKind::Sum,
-        sent, step.getAxes(), Payload::Bucket);
-  else
-    received = builder.create<AllReduceOp>(emit.getLoc(), sent.getType(), ReduceKind::Sum, sent,
-                                           step.getAxes(), Payload::Bucket);
-  return emit.convert(received, own);
+  Value sent = emit.convert(flat, wanted);
+  return emit.convert(isScattered ? scatter(sent) : addUp(sent, bucket.addends), own);
+}
+
+/// The sum over ranks along `axes`.
+Value BucketGradient::addUp(Value value, rt::AxisSet axes) {
+  if (step.countRanks(axes) == 1)
+    return value;
+  return builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value,
+                                     step.nameAxes(axes), Payload::Bucket);
+}
+
+/// Whether parts along `outer`, cut along `inner`, lie as parts along both do.
+static bool areNested(rt::AxisSet outer, rt::AxisSet inner) {
+  return outer.isEmpty() || inner.isEmpty() ||
+         static_cast<int>(std::bit_width(outer.bits())) <= std::countr_zero(inner.bits());
+}
+
+/// This rank's part of the sum. What can be is scattered first, so that the rest adds up parts. Along axes
+/// that divide the bucket and have no addends, ranks have the same: each takes its part.
+Value BucketGradient::scatter(Value flat) {
+  rt::AxisSet scattered = bucket.addends & bucket.divided, same = bucket.divided - bucket.addends;
+  if (!areNested(scattered, same)) {
+    flat = addUp(flat, scattered);
+    same = bucket.divided, scattered = {};
+  }
+  auto part = [&](rt::AxisSet axes) {
+    RankedTensorType type = tensorType(flat);
+    return type.clone({type.getNumElements() / step.countRanks(axes)});
+  };
+  if (step.countRanks(scattered) > 1)
+    flat = builder.create<ReduceScatterOp>(emit.getLoc(), part(scattered), ReduceKind::Sum, flat,
+                                           step.nameAxes(scattered), Payload::Bucket);
+  if (step.countRanks(same) > 1)
+    flat = builder.create<LocalShardOp>(emit.getLoc(), part(same), flat, step.nameAxes(same));
+  return addUp(flat, bucket.addends - bucket.divided);
 }
 
 Value BucketGradient::accumulate(StateOp kept) {
   Value flat = join();
-  if (step.dividesGradients())
+  if (bucket.dividesGradients)
     flat = exchange(flat, /*isScattered=*/true);
   flat = emit.convert(flat, sumType);
   return kept ? emit.add(emit.convert(segment.read(kept), sumType), flat) : flat;
 }
 
 Value BucketGradient::reduce(Value local) {
-  return step.dividesGradients() ? local : exchange(local, step.dividesOptimizer());
+  return bucket.dividesGradients ? local : exchange(local, bucket.dividesOptimizer);
 }
 
 //===----------------------------------------------------------------------===//

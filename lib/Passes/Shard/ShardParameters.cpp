@@ -78,7 +78,7 @@ Value ParameterReader::repeat(Value value, OpBuilder &builder) {
 
 void ParameterReader::repeatForBackward() {
   for (ShardedBucket &bucket : step.getBuckets())
-    if (step.dividesParameters(bucket))
+    if (bucket.dividesParameters)
       for (StateOp member : bucket.members)
         if (BlockArgument argument = segment.find(member.getSymNameAttr()))
           divided.insert(argument);
@@ -125,13 +125,13 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
   WorkListener listener(first);
   OpBuilder builder(first, &listener);
   Value full = segment.read(bucket.getState(""));
-  if (step.dividesParameters(bucket))
+  if (bucket.dividesParameters)
     full = builder.create<AllGatherOp>(first->getLoc(), bucket.getState("").getTensorType(), full,
-                                       step.getAxes(), Payload::Parameter);
+                                       step.nameAxes(bucket.divided), Payload::Parameter);
   for (auto [member, offset, ofMember] : llvm::zip_equal(bucket.members, bucket.op.getOffsets(), uses)) {
     if (ofMember.empty())
       continue;
-    RankedTensorType type = StateOp(member).getTensorType();
+    RankedTensorType type = StateOp(member).getLocalType();
     builder.setInsertionPoint(firstOwner(ofMember));
     listener.follow(firstOwner(ofMember));
     Emitter emit(builder, firstOwner(ofMember)->getLoc());
@@ -146,7 +146,7 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
 void ParameterReader::run() {
   repeatForBackward();
   for (ShardedBucket &bucket : step.getBuckets()) {
-    if (step.dividesParameters(bucket)) {
+    if (bucket.dividesParameters) {
       readBucket(bucket, true);
       readBucket(bucket, false);
     } else {

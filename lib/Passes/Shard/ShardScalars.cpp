@@ -1,9 +1,10 @@
 //===- ShardScalars.cpp - Losses, generators and buffers on many ranks ------------===//
 //
-// N ranks are to equal one rank that takes N times the micro-steps: micro-step g of rank r is that rank's
-// micro-step g * N + r. Losses become means over ranks. A generator's counter goes on by N in each
-// micro-step, and a rank reads it r further; all ranks keep the same counter. Buffers that forward updates
-// from data become the mean of what the ranks make of them: no order of ranks is the right one.
+// N ranks that read other samples are to equal one rank that takes N times the micro-steps: micro-step g of
+// rank r is that rank's micro-step g * N + r. Losses become means over ranks. A generator's counter goes on
+// by N in each micro-step, and a rank reads it r further; all ranks keep the same counter. Buffers that
+// forward updates from data become the mean of what the ranks make of them: no order of ranks is the right
+// one.
 //
 //===---------------------------------------------------------------------------===//
 #include "ShardedStep.h"
@@ -13,13 +14,15 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// The mean of a value over all ranks, for the state of that name, by which the exchange is called.
+/// The mean of a value over the ranks that read other samples, for the state of that name, by which the
+/// exchange is called.
 static Value averageOverRanks(OpBuilder &builder, StringAttr state, Value value, const ShardedStep &step) {
   Location loc = state ? Location(NameLoc::get(state, value.getLoc())) : value.getLoc();
   Emitter emit(builder, loc);
+  const ::ds::rt::AxisSet samples = step.getShape().samples;
   Value sum = builder.create<AllReduceOp>(emit.getLoc(), value.getType(), ReduceKind::Sum, value,
-                                          step.getAxes(), Payload::Statistic);
-  return emit.scale(sum, 1.0 / step.getRanks());
+                                          step.nameAxes(samples), Payload::Statistic);
+  return emit.scale(sum, 1.0 / step.countRanks(samples));
 }
 
 /// Forms the means that the segment asks for.
@@ -41,13 +44,14 @@ static bool isGenerator(OpOperand &use) {
   return random && random.getGenerator() == use.get();
 }
 
-/// (0, r) in rank r. The table of all ranks' indices and this rank's part of it: what differs between ranks
-/// is where they read, not what they compute.
+/// (0, r) in rank r of those that read other samples. The table of all ranks' indices and this rank's part of
+/// it: what differs between ranks is where they read, not what they compute.
 static Value rankOffset(Emitter &emit, RankedTensorType type, const ShardedStep &step) {
   OpBuilder &builder = emit.getBuilder();
-  auto ofAll = RankedTensorType::get(step.getRanks(), type.getElementType());
+  const ::ds::rt::AxisSet samples = step.getShape().samples;
+  auto ofAll = RankedTensorType::get(step.countRanks(samples), type.getElementType());
   Value indices = builder.create<IotaOp>(emit.getLoc(), ofAll, /*dim=*/0, /*start=*/0, /*step=*/1);
-  Value own = builder.create<LocalShardOp>(emit.getLoc(), ofAll.clone({1}), indices, step.getAxes());
+  Value own = builder.create<LocalShardOp>(emit.getLoc(), ofAll.clone({1}), indices, step.nameAxes(samples));
   Value index = emit.broadcast(emit.reshape(own, {}), {}, type.getShape());
   return emit.mul(index, builder.create<IotaOp>(emit.getLoc(), type, /*dim=*/0, /*start=*/0, /*step=*/1));
 }
@@ -67,7 +71,7 @@ static LogicalResult shardGenerator(ShardedStep &step, SegmentStates &segment, B
   if (!advance || advance.getGenerator() != generator)
     return state.emitOpError("expects a generator that ds.advance moves on in @")
            << segment.getFunction().getSymName();
-  advance.setBy(advance.getBy() * step.getRanks());
+  advance.setBy(advance.getBy() * step.countRanks(step.getShape().samples));
   return success();
 }
 
@@ -104,6 +108,13 @@ static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
 }
 
 LogicalResult mlir::ds::shardScalars(ShardedStep &step, SegmentStates &segment) {
+  if (step.countRanks(step.getShape().samples) == 1) {
+    for (RankMeanOp op : llvm::make_early_inc_range(segment.getBody().getOps<RankMeanOp>())) {
+      op.getResult().replaceAllUsesWith(op.getValue());
+      op.erase();
+    }
+    return success();
+  }
   averageLosses(step, segment);
   SmallVector<BlockArgument> arguments(segment.getBody().getArguments());
   for (BlockArgument argument : arguments)

@@ -13,9 +13,9 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// True when ranks update parts of a state that each has as a whole.
-static bool isPartial(const ShardedStep &step, StateOp state) {
-  return step.dividesOptimizer() && !state.isSharded();
+/// True when ranks update parts of a state of `bucket` that each has as a whole.
+static bool isPartial(const ShardedBucket &bucket, StateOp state) {
+  return bucket.dividesOptimizer && !state.isSharded();
 }
 
 /// Replaces the updates of the bucket's members by one of what the rank has.
@@ -27,6 +27,7 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   OpBuilder builder(after->getContext());
   builder.setInsertionPointAfter(after);
   Emitter emit(builder, bucket.op.getLoc());
+  const int64_t part = bucket.getElements() / step.countRanks(bucket.divided);
   auto stateFor = [&](StringAttr member) {
     return bucket.getState(step.lookup(member).getSlot().value_or(""));
   };
@@ -34,10 +35,9 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   for (Value operand : like.getStates()) {
     StateOp state = stateFor(segment.nameOf(cast<BlockArgument>(operand)));
     Value value = segment.read(state);
-    if (isPartial(step, state))
-      value = builder.create<LocalShardOp>(emit.getLoc(),
-                                           tensorType(value).clone({bucket.getElements() / step.getRanks()}),
-                                           value, step.getAxes());
+    if (isPartial(bucket, state))
+      value = builder.create<LocalShardOp>(emit.getLoc(), tensorType(value).clone({part}), value,
+                                           step.nameAxes(bucket.divided));
     operands.push_back(value);
   }
   operands.push_back(emit.convert(total, like.getGradient().getType().getElementType()));
@@ -45,9 +45,9 @@ static void updateBucket(ShardedStep &step, SegmentStates &segment, ShardedBucke
   SmallVector<Value> updated = like.build(builder, operands);
   for (auto [old, value] : llvm::zip_equal(like.getResults(), updated)) {
     StateOp state = stateFor(segment.nameOfResult(old.use_begin()->getOperandNumber()));
-    if (isPartial(step, state))
-      value = builder.create<AllGatherOp>(emit.getLoc(), state.getTensorType(), value, step.getAxes(),
-                                          Payload::Parameter);
+    if (isPartial(bucket, state))
+      value = builder.create<AllGatherOp>(emit.getLoc(), state.getTensorType(), value,
+                                          step.nameAxes(bucket.divided), Payload::Parameter);
     segment.write(state, value);
   }
 }
@@ -107,6 +107,81 @@ static bool coversGradients(ShardedStep &step, const Squares &squares) {
   return llvm::all_of(missing, [](const auto &entry) { return entry.second == 0; });
 }
 
+namespace {
+/// Sums of squares, one for each set of axes along which ranks hold other elements: along all others they
+/// hold copies, and each element is to count once.
+class SquareSums {
+public:
+  SquareSums(Emitter &emit, const ShardedStep &step) : emit(emit), step(step) {}
+
+  /// Adds the squares of `part` of `bucket`'s gradient, as far as no earlier stage does.
+  void add(const ShardedBucket &bucket, Value part, Operation *addBefore);
+  /// Forms all sums, of parts that were only noted, and adds them up over ranks.
+  Value finish();
+
+  bool addsEarly = false; ///< each part may die before the next is there
+
+private:
+  struct Sum {
+    ::ds::rt::AxisSet axes;
+    SmallVector<Value> parts;
+    Value value;
+  };
+  Value addUp(Value sum, ::ds::rt::AxisSet axes);
+
+  Emitter &emit;
+  const ShardedStep &step;
+  SmallVector<Sum> sums;
+};
+} // namespace
+
+void SquareSums::add(const ShardedBucket &bucket, Value part, Operation *addBefore) {
+  if (bucket.isCopy)
+    return;
+  const ::ds::rt::AxisSet axes = bucket.dividesOptimizer ? bucket.cuts | bucket.divided : bucket.cuts;
+  auto sum = llvm::find_if(sums, [&](const Sum &known) { return known.axes == axes; });
+  if (sum == sums.end())
+    sum = sums.insert(sum, {axes, {}, {}});
+  if (!addsEarly) {
+    sum->parts.push_back(part);
+    return;
+  }
+  OpBuilder &builder = emit.getBuilder();
+  builder.setInsertionPointAfterValue(part);
+  Value square = buildSumOfSquares(emit, part);
+  builder.setInsertionPoint(addBefore);
+  sum->value = sum->value ? emit.add(sum->value, square) : square;
+}
+
+/// The sum over ranks along `axes`.
+Value SquareSums::addUp(Value sum, ::ds::rt::AxisSet axes) {
+  if (step.countRanks(axes) == 1)
+    return sum;
+  return emit.getBuilder().create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum,
+                                               step.nameAxes(axes), Payload::Statistic);
+}
+
+/// A sum along many axes joins that of the most of these once it is complete along the others. The stages
+/// come last and alone: each has sums of its own.
+Value SquareSums::finish() {
+  Value total;
+  for (Sum &sum : sums)
+    if (!sum.parts.empty())
+      sum.value = buildSumOfSquares(emit, sum.parts);
+  llvm::stable_sort(sums, [](const Sum &a, const Sum &b) { return a.axes.count() > b.axes.count(); });
+  for (size_t index = 0; index < sums.size(); ++index) {
+    const Sum &sum = sums[index];
+    auto next = std::find_if(sums.begin() + index + 1, sums.end(),
+                             [&](const Sum &other) { return sum.axes.hasAll(other.axes); });
+    Value &into = next == sums.end() ? total : next->value;
+    Value value = addUp(sum.value, next == sums.end() ? sum.axes : sum.axes - next->axes);
+    into = into ? emit.add(into, value) : value;
+  }
+  if (!total)
+    total = emit.splat(RankedTensorType::get({}, emit.getBuilder().getF64Type()), 0.0);
+  return addUp(total, step.getShape().stages);
+}
+
 /// Forms the sum of squares from what ranks have.
 static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayRef<Value> totals) {
   Squares squares = findSquares(segment.getBody());
@@ -118,22 +193,12 @@ static LogicalResult shardNorm(ShardedStep &step, SegmentStates &segment, ArrayR
         "expects one sum over the squares of all gradients that are updated by");
   OpBuilder builder(total.getDefiningOp());
   Emitter emit(builder, NameLoc::get(builder.getStringAttr("grad_norm"), total.getLoc()));
-  SmallVector<Value> parts =
-      llvm::to_vector(llvm::make_filter_range(totals, [](Value part) { return bool(part); }));
-  Value sum;
-  if (squares.ops.size() == 1)
-    sum = buildSumOfSquares(emit, parts);
-  else // where updates do not wait for all gradients, each part may die before the next is there
-    for (Value part : parts) {
-      builder.setInsertionPointAfterValue(part);
-      Value square = buildSumOfSquares(emit, part);
-      builder.setInsertionPoint(total.getDefiningOp());
-      sum = sum ? emit.add(sum, square) : square;
-    }
-  if (step.dividesOptimizer())
-    sum = builder.create<AllReduceOp>(emit.getLoc(), sum.getType(), ReduceKind::Sum, sum, step.getAxes(),
-                                      Payload::Statistic);
-  Value(total).replaceAllUsesWith(sum);
+  SquareSums sums(emit, step);
+  sums.addsEarly = squares.ops.size() > 1;
+  for (auto [bucket, part] : llvm::zip_equal(step.getBuckets(), totals))
+    if (part)
+      sums.add(bucket, part, total.getDefiningOp());
+  Value(total).replaceAllUsesWith(sums.finish());
   return success();
 }
 

@@ -40,11 +40,12 @@ static void remarkTraffic(func::FuncOp func) {
 /// What the choice of sizes rests on. Gradients have the type of their parameters where nothing else is said.
 static SizeBasis basisOf(ModuleOp module, const TrainingOptions &options) {
   SizeBasis basis;
-  basis.ranks = MeshOp::countSampleRanks(module);
+  const MeshShape shape = getMeshShape(module);
+  basis.ranks = shape.mesh.size(shape.samples | shape.zero);
   unsigned bits = 0;
   for (auto state : module.getOps<StateOp>())
     if (state.getRole() == Role::Parameter) {
-      basis.elements += state.getTensorType().getNumElements();
+      basis.elements += state.getLocalType().getNumElements();
       bits = std::max(bits, state.getTensorType().getElementTypeBitWidth());
     }
   basis.parameterBytes = std::max(1u, bits / 8);
@@ -74,7 +75,7 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
       return signalPassFailure();
     ModuleOp module = getOperation();
     const TrainingOptions options = getTraining(module);
-    if (MeshOp::countSampleRanks(module) > 1 && failed(shard(module, options)))
+    if (getMeshShape(module).mesh.size() > 1 && failed(shard(module, options)))
       return signalPassFailure();
     setPhase(module, Phase::Sharded);
   }

@@ -22,8 +22,7 @@ struct ShardedStep::Candidate {
 };
 
 ShardedStep::ShardedStep(ModuleOp module, const TrainingOptions &options)
-    : module(module), options(options), axes(MeshOp::lookup(module).getSamplesAttr()),
-      ranks(MeshOp::countSampleRanks(module)), symbols(module) {
+    : module(module), options(options), shape(getMeshShape(module)), symbols(module) {
   for (StateOp state : module.getOps<StateOp>())
     if (state.getOwner())
       owned[{*state.getOwner(), *state.getSlot()}] = state;
@@ -61,7 +60,10 @@ static void spellBody(UpdateOp update, raw_ostream &os) {
 /// update as states do.
 LogicalResult ShardedStep::describe(Candidate &candidate, SegmentStates &last) {
   llvm::raw_string_ostream os(candidate.kind);
-  os << candidate.parameter.getTensorType().getElementType() << (candidate.update ? " trained " : " frozen ");
+  StateOp parameter = candidate.parameter;
+  os << parameter.getTensorType().getElementType() << " cut " << parameter.getCutAxes().bits() << " addends "
+     << parameter.getAddendAxes().bits() << (parameter.getCopy() ? " copy" : "")
+     << (candidate.update ? " trained " : " frozen ");
   if (!candidate.update)
     return success();
   auto spellState = [&](StringAttr stateName) {
@@ -145,7 +147,7 @@ LogicalResult ShardedStep::collect(SmallVectorImpl<Candidate> &trained, SmallVec
 
 LogicalResult ShardedStep::layOut() {
   if (options.optimizer.kind == OptimizerOptions::Kind::Lamb)
-    return module.emitError() << "optimizer lamb on " << ranks
+    return module.emitError() << "optimizer lamb on " << shape.mesh.size()
                               << " ranks is not supported: its step needs norms of whole parameters";
   SmallVector<Candidate> trained, frozen;
   if (failed(collect(trained, frozen)))
@@ -185,11 +187,11 @@ void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
     uint32_t kind = kinds.try_emplace(candidate.kind, kinds.size()).first->second;
     StateOp parameter = candidate.parameter;
     parameters.push_back({analysis::layerOfParameter(parameter.getSymName().str()),
-                          parameter.getTensorType().getNumElements(), kind});
+                          parameter.getLocalType().getNumElements(), kind});
   }
   const ShardingOptions &sharding = options.sharding;
   analysis::BucketLimits limits;
-  limits.ranks = ranks;
+  limits.ranks = shape.countZeroRanks();
   limits.maxElements =
       std::min({sharding.reduceBucketSize, sharding.gatherBucketSize, sharding.subGroupSize});
   limits.parameterThreshold = sharding.parameterThreshold;
@@ -202,6 +204,15 @@ void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
       if (candidates[index].update)
         bucket.updates.push_back(candidates[index].update);
     }
+    StateOp first = bucket.members.front();
+    bucket.cuts = first.getCutAxes();
+    bucket.divided = shape.zero - bucket.cuts;
+    bucket.addends = first.getAddendAxes();
+    bucket.isCopy = first.getCopy();
+    const bool isOfSeveral = countRanks(bucket.divided) > 1;
+    bucket.dividesOptimizer = isOfSeveral && dividesOptimizer();
+    bucket.dividesGradients = isOfSeveral && dividesGradients();
+    bucket.dividesParameters = isOfSeveral && sharding.stage == 3 && !bucket.isPersistent;
     declare(bucket, plan.offsets, plan.elements);
     buckets.push_back(std::move(bucket));
   }
@@ -214,7 +225,7 @@ StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, bool isDi
   StringRef ending = slot.empty() ? "parameter" : slot;
   bool isFilled = like.getRole() == Role::Parameter || like.getRole() == Role::Master; // from the members
   auto init = isFilled ? InitAttr::get(context, InitKind::Zero, 0.0, 0.0) : like.getInit();
-  auto shards = isDivided ? ArrayAttr::get(context, axes) : ArrayAttr();
+  auto shards = isDivided ? ArrayAttr::get(context, nameAxes(bucket.divided)) : ArrayAttr();
   auto type = RankedTensorType::get(bucket.getElements(), like.getTensorType().getElementType());
   OpBuilder builder(context);
   auto state = builder.create<StateOp>(bucket.op.getLoc(), (bucket.op.getSymName() + "." + ending).str(),
@@ -237,13 +248,13 @@ void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int6
   bucket.op = builder.create<BucketOp>(name, "bucket_" + std::to_string(buckets.size()),
                                        builder.getArrayAttr(names), offsets, elements);
   insertLast(bucket.op);
-  declareState(bucket, bucket.members.front(), dividesParameters(bucket));
+  declareState(bucket, bucket.members.front(), bucket.dividesParameters);
   if (!bucket.isTrained())
     return;
   for (auto [index, member] : llvm::enumerate(bucket.members)) {
     auto owned = statesOf.find(member.getSymName());
     for (StateOp state : owned == statesOf.end() ? ArrayRef<StateOp>() : ArrayRef(owned->second)) {
-      bool isDivided = state.getRole() == Role::Gradient ? dividesGradients() : dividesOptimizer();
+      bool isDivided = state.getRole() == Role::Gradient ? bucket.dividesGradients : bucket.dividesOptimizer;
       if (index == 0)
         declareState(bucket, state, isDivided);
       replaced.push_back(state);

@@ -14,6 +14,7 @@
 
 #include "SegmentStates.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Training.h"
 
 #include "llvm/ADT/StringMap.h"
@@ -29,9 +30,14 @@ struct ShardedBucket {
 
   BucketOp op;
   SmallVector<StateOp> members;
-  SmallVector<UpdateOp> updates;   ///< of the step, one per member; none where nothing is trained
-  bool isPersistent = false;       ///< stage 3 keeps the parameters whole
-  llvm::StringMap<StateOp> states; ///< by slot
+  SmallVector<UpdateOp> updates; ///< of the step, one per member; none where nothing is trained
+  bool isPersistent = false;     ///< stage 3 keeps the parameters whole
+  ::ds::rt::AxisSet cuts;        ///< axes that cut each member
+  ::ds::rt::AxisSet divided; ///< axes along which ZeRO cuts the whole, as far as it does: others than `cuts`
+  ::ds::rt::AxisSet addends; ///< axes along which ranks hold addends of the gradients
+  bool isCopy = false;       ///< an earlier stage has the parameters, too
+  bool dividesOptimizer = false, dividesGradients = false, dividesParameters = false; ///< along `divided`
+  llvm::StringMap<StateOp> states;                                                    ///< by slot
 };
 
 class ShardedStep {
@@ -42,10 +48,12 @@ public:
   /// diagnostic, for a step that cannot be divided.
   LogicalResult layOut();
 
-  /// Along which ranks read other samples and divide what they have.
-  AxesAttr getAxes() const { return axes; }
-  /// How many ranks these are.
-  int64_t getRanks() const { return ranks; }
+  const MeshShape &getShape() const { return shape; }
+  /// `axes` as collectives have them.
+  AxesAttr nameAxes(::ds::rt::AxisSet axes) const {
+    return mlir::ds::nameAxes(ModuleOp(module).getContext(), shape.mesh, axes);
+  }
+  int64_t countRanks(::ds::rt::AxisSet axes) const { return shape.mesh.size(axes); }
   const TrainingOptions &getOptions() const { return options; }
   MutableArrayRef<ShardedBucket> getBuckets() { return buckets; }
   StateOp lookup(StringAttr name) const { return symbols.lookup<StateOp>(name); }
@@ -57,10 +65,6 @@ public:
   /// Gradients are reduced in every micro-step, and what is kept of them is divided.
   bool dividesGradients() const {
     return dividesOptimizer() && options.sharding.reduceEachMicroStep.value_or(options.sharding.stage >= 2);
-  }
-  /// The bucket's parameters are divided.
-  bool dividesParameters(const ShardedBucket &bucket) const {
-    return options.sharding.stage == 3 && !bucket.isPersistent;
   }
 
   /// Members' states whose place a bucket's has taken.
@@ -80,8 +84,7 @@ private:
 
   ModuleOp module;
   TrainingOptions options;
-  AxesAttr axes;
-  int64_t ranks;
+  MeshShape shape;
   SymbolTable symbols;
   DenseMap<std::pair<StringRef, StringRef>, StateOp> owned; ///< by owner and slot
   SmallVector<ShardedBucket> buckets;
@@ -100,7 +103,8 @@ LogicalResult shardGradients(ShardedStep &step, SegmentStates &segment, SmallVec
 /// Makes a segment update what a rank has, and sum up its squares.
 LogicalResult shardUpdates(ShardedStep &step, SegmentStates &segment, ArrayRef<Value> totals);
 
-/// Makes losses means over all ranks, and lets each rank draw the numbers of its own samples.
+/// Makes losses means over the ranks that read other samples, and lets each rank draw the numbers of its own
+/// samples.
 LogicalResult shardScalars(ShardedStep &step, SegmentStates &segment);
 
 } // namespace mlir::ds
