@@ -12,6 +12,7 @@
 #include "StepSimulation.h"
 #include "ds/Analysis/Packing/MemoryPlan.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/AttentionWorkspace.h"
@@ -150,16 +151,24 @@ static void addCommunication(ModuleOp module, report::PlanReport &report) {
   report.mesh = {size("dp"), size("tp"), size("pp"), size("sp")};
   report.world = static_cast<uint32_t>(mesh.getNumRanks());
   llvm::MapVector<CollectiveKind, int64_t> bytes;
+  llvm::MapVector<std::pair<CollectiveKind, AxesAttr>, int64_t> byAxes;
   for (func::FuncOp func : getSegments(module)) {
     int64_t runs = runsPerStep(func);
-    for (CommunicateOp op : func.getOps<CommunicateOp>())
-      bytes[op.getKind()] += runs * op.getSentBytes(mesh.getSize(op.getAxes()));
+    for (CommunicateOp op : func.getOps<CommunicateOp>()) {
+      const int64_t sent = runs * op.getSentBytes(mesh.getSize(op.getAxes()));
+      bytes[op.getKind()] += sent;
+      byAxes[{op.getKind(), nameAxes(module.getContext(), mesh.getMesh(), mesh.find(op.getAxes()))}] += sent;
+    }
     if (runs > 0)
       describeGathers(func, report);
   }
   for (auto [kind, sent] : bytes)
     report.predicted.communicationBytes.push_back({stringifyCollectiveKind(kind).str(), sent});
   llvm::sort(report.predicted.communicationBytes);
+  for (auto [key, sent] : byAxes)
+    report.predicted.communicationByAxes.push_back(
+        {stringifyCollectiveKind(key.first).str(), llvm::join(key.second.getNames(), ", "), sent});
+  llvm::sort(report.predicted.communicationByAxes);
 }
 
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {

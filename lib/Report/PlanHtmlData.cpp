@@ -110,8 +110,11 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   json["mfu"] = numberOrNull(throughput.modelUtilisation);
   json["hfu"] = numberOrNull(throughput.hardwareUtilisation);
   json["traffic"] = Json::array();
-  for (const auto &[kind, bytes] : predicted.communicationBytes)
-    json["traffic"].push_back({kind, bytes});
+  for (const auto &[kind, axes, bytes] : predicted.communicationByAxes)
+    json["traffic"].push_back({kind + " along " + axes, bytes});
+  if (predicted.communicationByAxes.empty())
+    for (const auto &[kind, bytes] : predicted.communicationBytes)
+      json["traffic"].push_back({kind, bytes});
   json["terms"] = Json::array();
   for (const TimeTerm &term : predicted.terms)
     json["terms"].push_back({term.name, numberOrNull(term.seconds), term.source});

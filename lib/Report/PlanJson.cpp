@@ -233,6 +233,8 @@ std::string printPlanJson(const PlanReport &report) {
       {"compute_seconds", numberOrNull(report.predicted.computeSeconds)},
       {"exposed_communication_seconds", numberOrNull(report.predicted.exposedCommunicationSeconds)},
       {"communication_bytes", traffic}};
+  for (const auto &[kind, axes, bytes] : report.predicted.communicationByAxes)
+    json["predicted"]["communication_bytes_by_axes"][kind][axes] = bytes;
   for (const auto &[key, seconds] : {std::pair("exposed_copy_seconds", report.predicted.exposedCopySeconds),
                                      {"exposed_to_host_seconds", report.predicted.exposedToHostSeconds},
                                      {"exposed_to_device_seconds", report.predicted.exposedToDeviceSeconds},

@@ -74,14 +74,22 @@ static void printStorage(TextPage &page, const PlanReport &report) {
 static void printCommunication(TextPage &page, const PlanReport &report) {
   if (report.predicted.communicationBytes.empty())
     return;
-  page.section("Sent by each rank in a step");
+  const std::vector<AxesTraffic> &byAxes = report.predicted.communicationByAxes;
+  const bool isAlongOne =
+      !byAxes.empty() && std::all_of(byAxes.begin(), byAxes.end(),
+                                     [&](const auto &entry) { return entry.axes == byAxes.front().axes; });
+  page.section("Sent by each rank in a step" + (isAlongOne ? " along " + byAxes.front().axes : ""));
   int64_t total = 0;
   auto row = [&](const std::string &name, int64_t bytes) {
     page.line("  " + left(name, 16) + right(formatBytes(bytes), 11) + right(formatExact(bytes), 22) +
               " bytes");
   };
-  for (const auto &[kind, bytes] : report.predicted.communicationBytes)
+  for (const auto &[kind, bytes] : report.predicted.communicationBytes) {
     row(kind, bytes), total += bytes;
+    for (const AxesTraffic &entry : byAxes)
+      if (!isAlongOne && entry.kind == kind)
+        row("  along " + entry.axes, entry.bytes);
+  }
   row("together", total);
 }
 

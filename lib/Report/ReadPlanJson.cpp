@@ -112,6 +112,25 @@ static void readTerms(JsonReader &in, Prediction &prediction, const Json &json, 
   }
 }
 
+/// What a rank sends by kind and axes, where the plan says it.
+static void readTrafficByAxes(JsonReader &in, Prediction &prediction, const Json &json,
+                              const std::string &path) {
+  const char *key = "communication_bytes_by_axes";
+  const Json &all = in.member(json, path, key, false);
+  if (in.error || all.is_null())
+    return;
+  const std::string at = joinKeys(path, key);
+  if (!all.is_object())
+    return in.fail(at, "expects an object, but got " + std::string(all.type_name()));
+  for (const auto &[kind, ofKind] : all.items()) {
+    if (!ofKind.is_object())
+      return in.fail(joinKeys(at, kind), "expects an object, but got " + std::string(ofKind.type_name()));
+    for (const auto &[axes, bytes] : ofKind.items())
+      prediction.communicationByAxes.push_back(
+          {kind, axes, in.integer(bytes, joinKeys(joinKeys(at, kind), axes))});
+  }
+}
+
 static Prediction readPrediction(JsonReader &in, const Json &json, const std::string &path) {
   Prediction result;
   result.stepSeconds = in.real(json, path, "step_seconds");
@@ -132,6 +151,7 @@ static Prediction readPrediction(JsonReader &in, const Json &json, const std::st
     for (const auto &[kind, value] : traffic.items())
       result.communicationBytes.push_back(
           {kind, in.integer(value, joinKeys(path, "communication_bytes." + kind))});
+  readTrafficByAxes(in, result, json, path);
   readTerms(in, result, json, path);
   return result;
 }

@@ -131,6 +131,9 @@ TEST_F(LowerSharded, ReportsPaddingAndTraffic) {
   using Traffic = std::vector<std::pair<std::string, int64_t>>;
   EXPECT_EQ(report.predicted.communicationBytes,
             (Traffic{{"all_gather", 128}, {"all_reduce", 8}, {"reduce_scatter", 128}}));
+  EXPECT_EQ(report.predicted.communicationByAxes,
+            (std::vector<::ds::report::AxesTraffic>{
+                {"all_gather", "dp", 128}, {"all_reduce", "dp", 8}, {"reduce_scatter", "dp", 128}}));
 }
 
 TEST_F(LowerSharded, KeepsWhatAStepIsExpectedToTake) {

@@ -39,6 +39,24 @@ TEST(PlanReport, SaysWhatRanksSendAndKeep) {
   EXPECT_EQ(read->predicted.communicationBytes, report.predicted.communicationBytes);
 }
 
+TEST(PlanReport, SaysAlongWhichAxesRanksSend) {
+  PlanReport report = sample();
+  report.predicted.communicationBytes = {{"all_gather", 3072}};
+  report.predicted.communicationByAxes = {{"all_gather", "dp.local", 2048}, {"all_gather", "dp.node", 1024}};
+  const std::string text = printPlanText(report);
+  EXPECT_NE(text.find("all_gather          3.0 KiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("  along dp.local    2.0 KiB"), std::string::npos) << text;
+  EXPECT_NE(text.find("  along dp.node     1.0 KiB"), std::string::npos) << text;
+  ::ds::Result<PlanReport> read = readPlanJson(printPlanJson(report), "plan.json");
+  ASSERT_TRUE(bool(read));
+  EXPECT_EQ(read->predicted.communicationByAxes, report.predicted.communicationByAxes);
+
+  // Where all is along one set of axes, the title says it once.
+  report.predicted.communicationByAxes.pop_back();
+  EXPECT_NE(printPlanText(report).find("Sent by each rank in a step along dp.local"), std::string::npos);
+  EXPECT_EQ(printPlanText(report).find("  along"), std::string::npos);
+}
+
 TEST(PlanReport, SaysWhatAnotherChoiceWouldAddToThePeak) {
   PlanReport report = sample();
   report.largestValues = {

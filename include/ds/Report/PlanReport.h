@@ -101,6 +101,14 @@ struct TimeTerm {
   std::string source;
 };
 
+/// What a rank sends in a step by one kind of collective along one set of axes.
+struct AxesTraffic {
+  std::string kind, axes; ///< "all_gather", "dp.local" or "dp, sp"
+  int64_t bytes = 0;
+
+  auto operator<=>(const AxesTraffic &) const = default;
+};
+
 /// What the cost model expects; what it does not know is empty.
 struct Prediction {
   std::optional<double> stepSeconds, tflopsPerDevice, computeSeconds, exposedCommunicationSeconds;
@@ -109,7 +117,9 @@ struct Prediction {
   /// The parts of `exposedCopySeconds`.
   std::optional<double> exposedToHostSeconds, exposedToDeviceSeconds;
   std::vector<std::pair<std::string, int64_t>>
-      communicationBytes;      ///< by kind of collective, in a stable order
+      communicationBytes; ///< by kind of collective, in a stable order
+  /// The same by kind and axes, sorted; empty where a plan by rules does not know the axes.
+  std::vector<AxesTraffic> communicationByAxes;
   std::vector<TimeTerm> terms; ///< that add up to `stepSeconds`, where they are known
 };
 
