@@ -32,6 +32,14 @@ static int64_t tensorParallelSize(const Resolved &resolved, Report &report) {
   return std::max(a, b);
 }
 
+/// ", as 4 or 8": the multiples of `unit` next to `number`; nothing where there is no unit.
+static std::string nearestMultiples(int64_t number, int64_t unit) {
+  if (unit < 1 || number > INT64_MAX - unit)
+    return "";
+  const int64_t below = number < 1 ? 0 : number / unit * unit;
+  return ", as " + (below > 0 ? std::to_string(below) + " or " : "") + std::to_string(below + unit);
+}
+
 Mesh solveMesh(const Resolved &resolved, int64_t ranks, Report &report) {
   Mesh mesh;
   mesh.ranks = ranks;
@@ -46,7 +54,8 @@ Mesh solveMesh(const Resolved &resolved, int64_t ranks, Report &report) {
         {"the ranks do not divide: ranks = " + std::to_string(ranks) + ", but tp * pp * sp = " +
              std::to_string(mesh.tp) + " * " + std::to_string(mesh.pp) + " * " + std::to_string(mesh.sp),
          "choose --ranks as a multiple of tensor_parallel.autotp_size * pipeline.stages * "
-         "sequence_parallel_size"});
+         "sequence_parallel_size" +
+             nearestMultiples(ranks, overflow ? 0 : model)});
     return mesh;
   }
   mesh.dp = ranks / model;
