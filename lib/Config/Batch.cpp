@@ -68,6 +68,27 @@ Mesh solveMesh(const Resolved &resolved, int64_t ranks, Report &report) {
   return mesh;
 }
 
+/// "2 or 4": the divisors of `number` next to `asked`, which is none.
+static std::string nearestDivisors(int64_t number, int64_t asked) {
+  int64_t below = std::min(asked, number), above = asked;
+  while (number % below != 0)
+    --below;
+  while (above < number && number % above != 0)
+    ++above;
+  return std::to_string(below) + (above < number || asked < number ? " or " + std::to_string(above) : "");
+}
+
+void checkPartitions(const Config &config, const Resolved &resolved, Report &report) {
+  const int64_t ranks = config.mesh.dp;
+  for (auto [path, size] : {std::pair("zero_optimization.mics_shard_size", config.zero.micsShardSize),
+                            {"zero_optimization.zero_hpz_partition_size", config.zero.hpzPartitionSize}})
+    if (size > 1 && ranks > 1 && ranks % size != 0)
+      complainAt(resolved, path,
+                 "\"" + std::string(path) + "\" = " + std::to_string(size) +
+                     " does not divide the data-parallel ranks, which are " + std::to_string(ranks),
+                 "choose " + nearestDivisors(ranks, size), report);
+}
+
 namespace {
 /// The triple with what was given.
 struct Triple {

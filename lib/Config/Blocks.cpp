@@ -48,6 +48,8 @@ static constexpr Block kBlocks[] = {
      "gradients are not quantised"},
     {ZERO "mics_", below3, "MiCS is a form of stage 3"},
     {ZERO "mics_shard_size", withoutMics, ""},
+    {ZERO "mics_shard_size", [](const Config &c) { return c.mesh.dp == 1; },
+     "there is one data-parallel rank"},
     {ZERO "mics_hierarchical_params_gather", withoutMics, "MiCS is off"},
     {"aio.use_gds",
      [](const Config &c) {

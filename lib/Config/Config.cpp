@@ -72,6 +72,7 @@ static bool build(Config &config, Resolved &resolved, const ConfigSource &source
   deriveDefaults(resolved, report);
   fillConfig(config, resolved, report);
   listSettings(config, resolved, report);
+  checkPartitions(config, resolved, report);
   checkRules(config, report);
   config.notices = report.notices;
   return report.complaints.empty();

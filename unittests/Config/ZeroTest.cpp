@@ -102,10 +102,36 @@ TEST(Zero, KeysOfHooksAndTracesAreNotedWithTheirReplacement) {
   }
 }
 
+TEST(Zero, PartsOfTheRanksDivideThem) {
+  auto readWith = [](const char *member, int64_t ranks) {
+    ConfigSource source;
+    source.path = "c";
+    source.text = "{\"train_micro_batch_size_per_gpu\": 1, \"zero_optimization\": {\"stage\": 3, " +
+                  std::string(member) + "}}";
+    source.ranks = ranks;
+    return readConfig(source);
+  };
+  for (const char *key : {"mics_shard_size", "zero_hpz_partition_size"}) {
+    for (auto [size, ranks, hint] : {std::tuple("3", 8, "choose 2 or 4"),
+                                     {"7", 8, "choose 4 or 8"},
+                                     {"16", 8, "choose 8"},
+                                     {"5", 12, "choose 4 or 6"}}) {
+      Result<Config> config = readWith(("\"" + std::string(key) + "\": " + size).c_str(), ranks);
+      ASSERT_FALSE(config) << key << size;
+      EXPECT_THAT(config.error().message,
+                  HasSubstr("\"zero_optimization." + std::string(key) + "\" = " + size +
+                            " does not divide the data-parallel ranks, which are " + std::to_string(ranks)));
+      EXPECT_EQ(config.error().hint, hint);
+    }
+    EXPECT_TRUE(readWith(("\"" + std::string(key) + "\": 4").c_str(), 8));
+    EXPECT_TRUE(readWith(("\"" + std::string(key) + "\": 3").c_str(), 1));
+  }
+}
+
 TEST(Zero, LaterWorkIsRefusedByName) {
-  for (const char *member : {"zero_hpz_partition_size: 2", "zero_quantized_weights: true",
-                             "zero_quantized_nontrainable_weights: true", "zero_quantized_gradients: true",
-                             "mics_shard_size: 2", "zenflow: {}"}) {
+  for (const char *member :
+       {"zero_hpz_partition_size: 2", "zero_quantized_weights: true",
+        "zero_quantized_nontrainable_weights: true", "zero_quantized_gradients: true", "zenflow: {}"}) {
     Result<Config> config = readZero(member);
     ASSERT_TRUE(config) << told(config);
     std::string key = "zero_optimization." + std::string(member).substr(0, std::string(member).find(':'));

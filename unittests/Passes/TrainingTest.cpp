@@ -175,6 +175,17 @@ TEST(Training, TheMeshSaysWhatAxesAreFor) {
   EXPECT_EQ(meshOf(16, R"({"train_batch_size": 2, "pipeline": {"stages": 2}, "sequence_parallel_size": 2,
                            "tensor_parallel": {"autotp_size": 2}})"),
             "ds.mesh @mesh axes [pp = 2, dp = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp");
+  // MiCS: two groups of four, each of which has all parameters. A group of one divides nothing, one of all is
+  // none.
+  auto withMics = [](const std::string &size) {
+    return meshOf(
+        8, ("{\"train_batch_size\": 8, \"zero_optimization\": {\"stage\": 3, \"mics_shard_size\": " + size +
+            "}}")
+               .c_str());
+  };
+  EXPECT_EQ(withMics("4"), "ds.mesh @mesh axes [dp.node = 2, dp.local = 4] samples dp zero dp.local");
+  EXPECT_EQ(withMics("1"), "ds.mesh @mesh axes [dp.node = 8] samples dp");
+  EXPECT_EQ(withMics("8"), "ds.mesh @mesh axes [dp = 8] samples dp zero dp");
   EXPECT_EQ(meshOf(2, R"({"train_batch_size": 1, "tensor_parallel": {"autotp_size": 2}})"),
             "ds.mesh @mesh axes [tp = 2]");
 }

@@ -13,7 +13,8 @@ namespace mlir::ds {
 TrainingOptions trainingFromConfig(const ::ds::config::Config &config, ArrayRef<std::string> noDecay);
 
 /// The mesh of the ranks that `config` asks for: axes of more than one rank, in the order pp, dp, sp, tp, for
-/// what communicates most lies closest. Samples differ along dp; ZeRO divides along dp and sp.
+/// what communicates most lies closest. Samples differ along dp; ZeRO divides along dp and sp, or along
+/// dp.local and sp where mics_shard_size says that fewer of the data-parallel ranks do.
 MeshShape meshFromConfig(const ::ds::config::Config &config);
 
 } // namespace mlir::ds

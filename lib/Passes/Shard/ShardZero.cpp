@@ -41,7 +41,8 @@ static void remarkTraffic(func::FuncOp func) {
 static SizeBasis basisOf(ModuleOp module, const TrainingOptions &options) {
   SizeBasis basis;
   const MeshShape shape = getMeshShape(module);
-  basis.ranks = shape.mesh.size(shape.samples | shape.zero);
+  const int64_t divided = shape.countZeroRanks();
+  basis.ranks = divided > 1 ? divided : shape.mesh.size(shape.samples);
   unsigned bits = 0;
   for (auto state : module.getOps<StateOp>())
     if (state.getRole() == Role::Parameter) {

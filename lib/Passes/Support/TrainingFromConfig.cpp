@@ -239,7 +239,13 @@ MeshShape mlir::ds::meshFromConfig(const config::Config &config) {
     axes.push_back({name, static_cast<uint32_t>(size)});
   };
   add("pp", config.mesh.pp, {&shape.stages});
-  add("dp", config.mesh.dp, {&shape.samples, &shape.zero});
+  const int64_t part = config.zero.stage == 3 ? config.zero.micsShardSize : -1;
+  if (part > 0 && part < config.mesh.dp) { // MiCS: the closest ranks divide, the others have copies
+    add("dp.node", config.mesh.dp / part, {&shape.samples});
+    add("dp.local", part, {&shape.samples, &shape.zero});
+  } else {
+    add("dp", config.mesh.dp, {&shape.samples, &shape.zero});
+  }
   add("sp", config.mesh.sp, {&shape.zero});
   add("tp", config.mesh.tp, {});
   shape.mesh = ::ds::rt::Mesh(std::move(axes));
