@@ -174,6 +174,7 @@ static Status adoptMesh(mlir::ModuleOp module, const Options &options, config::C
     return shape.mesh.size(shape.mesh.find(axis).value_or(rt::AxisSet()));
   };
   config.mesh = {ranks, shape.mesh.size(shape.samples), sizeOf("tp"), sizeOf("pp"), sizeOf("sp")};
+  config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
   return {};
 }
 
