@@ -5,11 +5,15 @@ Drives ds-opt on the models below and runs what it prints in the interpreter, al
 moments, loss, norm and rate must agree after every step; stages that reduce at the same moments must agree bit by bit.
 
     check_sharded.py [--ranks 3,2,40] [--steps 2]      needs ds-opt on PATH
+
+Ranks are those along dp, and on meshes of more axes those along one that divides what they have, or does not: parts in each of
+several groups, parts along an axis whose ranks read the same samples.
 """
 
 import argparse
 import itertools
 import os
+import re
 import subprocess
 import sys
 
@@ -64,8 +68,32 @@ OPTIMIZERS = {
 }
 
 
-def compile_step(training, *flags, ranks=1):
-    mesh = f"ds.mesh @mesh axes [dp = {ranks}] samples dp zero dp\n" if ranks > 1 else ""
+class Mesh:
+    """Ranks by coordinates along `axes`, of which the last is the fastest; `samples` and `zero` name some of them."""
+
+    def __init__(self, axes, samples="dp", zero="dp"):
+        self.axes, self.samples, self.zero = axes, samples, zero
+        self.places = list(itertools.product(*(range(size) for size in axes.values())))
+        self.groups = {}
+
+    def text(self):
+        sizes = ", ".join(f"{name} = {size}" for name, size in self.axes.items())
+        return f"ds.mesh @mesh axes [{sizes}] samples ({self.samples}) zero ({self.zero})\n"
+
+    def group(self, rank, names):
+        """The ranks that differ from `rank` along the named axes alone, in order."""
+        if (rank, names) not in self.groups:
+            named = names.split(", ")
+            others = [index for index, axis in enumerate(self.axes) if axis not in named and axis.split(".")[0] not in named]
+            self.groups[rank, names] = [other for other, place in enumerate(self.places)
+                                        if all(place[index] == self.places[rank][index] for index in others)]
+        return self.groups[rank, names]
+
+    def position(self, rank, names):
+        return self.group(rank, names).index(rank)
+
+
+def compile_step(training, *flags, mesh=""):
     text = f"module attributes {{ds.training = #ds.training<{training}>}} {{\n{mesh}{MODEL}}}\n"
     done = subprocess.run(["ds-opt", "-", "--ds-differentiate", "--ds-build-step", "--ds-simplify", *flags,
                            "--mlir-print-op-generic"], input=text, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -74,19 +102,32 @@ def compile_step(training, *flags, ranks=1):
     return Module(done.stdout)
 
 
-def collective(op, operands, ranks):
+def axes_of(op):
+    return re.search(r"axes = #ds\.axes<([^>]*)>", op.attributes).group(1)
+
+
+def collective(op, operands, mesh):
     """Results of all ranks for the operands of all ranks."""
-    if op.name == "ds.all_gather":
-        return [torch.cat(operands)] * ranks
-    total = operands[0]
-    for other in operands[1:]:  # in rank order, as the description says
-        total = total + other
-    return [total] * ranks if op.name == "ds.all_reduce" else list(total.chunk(ranks))
+    results = []
+    for rank in range(len(operands)):
+        group = mesh.group(rank, axes_of(op))
+        parts = [operands[other] for other in group]
+        if op.name == "ds.all_gather":
+            results.append(torch.cat(parts))
+            continue
+        total = parts[0]
+        for other in parts[1:]:  # in rank order, as the description says
+            total = total + other
+        results.append(total if op.name == "ds.all_reduce" else total.chunk(len(group))[group.index(rank)])
+    return results
 
 
-def run_segment(function, states, inputs):
+def own_part(op, value, rank, mesh):
+    return value.chunk(len(mesh.group(rank, axes_of(op))))[mesh.position(rank, axes_of(op))]
+
+
+def run_segment(function, states, inputs, mesh):
     """Runs one function on all ranks; `states` and `inputs` have one dictionary per rank."""
-    ranks = len(states)
     values = [{name: {"state": state, "input": given}[kind][key] for (name, _), (kind, key)
                in zip(function.arguments, function.argument_attributes)} for state, given in zip(states, inputs)]
     for op in function.ops:
@@ -96,9 +137,9 @@ def run_segment(function, states, inputs):
                 state.update(zip((name for _, name in function.result_attributes), results))
             return
         if op.name in ("ds.all_gather", "ds.all_reduce", "ds.reduce_scatter"):
-            results = [[value] for value in collective(op, [own[0] for own in operands], ranks)]
+            results = [[value] for value in collective(op, [own[0] for own in operands], mesh)]
         elif op.name == "ds.local_shard":
-            results = [[own[0].chunk(ranks)[rank]] for rank, own in enumerate(operands)]
+            results = [[own_part(op, own[0], rank, mesh)] for rank, own in enumerate(operands)]
         else:
             results = [OPS[op.name](op, *own) for own in operands]
             results = [own if isinstance(own, (tuple, list)) else [own] for own in results]
@@ -111,9 +152,9 @@ def run_segment(function, states, inputs):
 class Ranks:
     """The states of all ranks."""
 
-    def __init__(self, module, ranks, start):
-        self.module, self.ranks = module, ranks
-        self.states = [{} for _ in range(ranks)]
+    def __init__(self, module, mesh, start):
+        self.module, self.mesh = module, mesh
+        self.states = [{} for _ in mesh.places]
         members = {name for bucket in module.buckets.values() for name in bucket.members}
         for state in module.states.values():
             if state.name in members:
@@ -125,16 +166,26 @@ class Ranks:
             elif state.name in start:
                 value = start[state.name]
             for rank, own in enumerate(self.states):
-                own[state.name] = value.chunk(ranks)[rank] if state.is_divided else value
+                own[state.name] = self.part(state, value, rank)
+
+    def part(self, state, value, rank):
+        if not state.is_divided:
+            return value
+        axes = state.shards[0]
+        return value.chunk(len(self.mesh.group(rank, axes)))[self.mesh.position(rank, axes)]
+
+    def inputs(self, samples):
+        """What each rank reads of what those along samples do."""
+        return [samples[self.mesh.position(rank, self.mesh.samples)] for rank in range(len(self.states))]
 
     def step(self, batches):
-        """batches[g][r]: inputs of micro-step g on rank r."""
+        """batches[g][r]: inputs of micro-step g on rank r of those that read other samples."""
         for index, inputs in enumerate(batches):
             name = "last" if index == len(batches) - 1 else "first" if index == 0 else "middle"
-            run_segment(self.module.functions[name], self.states, inputs)
+            run_segment(self.module.functions[name], self.states, self.inputs(inputs), self.mesh)
 
     def evaluate(self, inputs):
-        run_segment(self.module.functions["evaluate"], self.states, inputs)
+        run_segment(self.module.functions["evaluate"], self.states, self.inputs(inputs), self.mesh)
 
     def result(self):
         """Every state of the unsharded step, by its name there; asserts that ranks agree on what each has whole."""
@@ -145,7 +196,12 @@ class Ranks:
             parts = [own[state.name] for own in self.states]
             if not state.is_divided and state.role != "gradient":
                 assert all(torch.equal(parts[0], part) for part in parts), f"ranks differ in {state.name}"
-            whole = torch.cat(parts) if state.is_divided else parts[0]
+            whole = parts[0]
+            if state.is_divided:
+                wholes = [torch.cat([parts[other] for other in self.mesh.group(rank, state.shards[0])])
+                          for rank in range(len(parts))]
+                whole = wholes[0]
+                assert all(torch.equal(whole, other) for other in wholes), f"groups differ in {state.name}"
             if not state.bucket:
                 found[state.name] = whole
                 continue
@@ -164,19 +220,20 @@ def differ(name, ours, theirs, where):
         raise SystemExit(f"{where}: {name} differs by {error}")
 
 
-def check(optimizer, ranks, accumulation, steps, zero):
+def check(optimizer, mesh, accumulation, steps, zero):
     """Trains `steps` steps on ranks and on one rank; returns the ranks' states."""
-    where = f"{optimizer}, {ranks} ranks, accumulation {accumulation}, {zero}"
+    where = f"{optimizer}, {mesh.text()[:-1]}, accumulation {accumulation}, {zero}"
+    ranks = len(mesh.group(0, mesh.samples))
     common = OPTIMIZERS[optimizer]
     sharded = compile_step(f"{common}, gradient_accumulation_steps = {accumulation}, "
                            f"zero_optimization = {{{zero}}}", "--ds-shard-zero", "--ds-decompose", "--ds-simplify",
-                           "--ds-verify-sharded", "--ds-rematerialize-cheap", ranks=ranks)
+                           "--ds-verify-sharded", "--ds-rematerialize-cheap", mesh=mesh.text())
     single = compile_step(f"{common}, gradient_accumulation_steps = {accumulation * ranks}", "--ds-decompose")
     torch.manual_seed(3)
     start = {state.name: torch.randn(state.shape, dtype=torch.float64) for state in single.states.values()
              if state.role == "parameter"}
     start["rng"] = torch.tensor([11, 0])
-    many, one = Ranks(sharded, ranks, start), Ranks(single, 1, start)
+    many, one = Ranks(sharded, mesh, start), Ranks(single, Mesh({"dp": 1}), start)
     for step in range(steps):
         samples = [{"x": torch.randint(0, 7, (2, 4)), "y": torch.randn(8, 5, dtype=torch.float64)}
                    for _ in range(ranks * accumulation)]
@@ -196,6 +253,11 @@ def check(optimizer, ranks, accumulation, steps, zero):
     return many.result()
 
 
+# Groups of two with parts each; parts along both of two axes, of which one has no addends, within and outside the other.
+MESHES = [Mesh({"dp.node": 3, "dp.local": 2}, zero="dp.local"), Mesh({"dp": 2, "sp": 3}, zero="dp, sp"),
+          Mesh({"sp": 3, "dp": 2}, zero="dp, sp"), Mesh({"dp": 2, "sp": 3}, zero="sp"), Mesh({"pp": 1, "dp": 3, "tp": 2})]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", default="3,2,40", help="the first with every optimizer, the others with one")
@@ -204,20 +266,21 @@ def main():
     count = 0
     small = "reduce_bucket_size = 220, stage3_param_persistence_threshold = 25"
     all_ranks = [int(ranks) for ranks in options.ranks.split(",")]
-    for optimizer, ranks, accumulation in itertools.product(OPTIMIZERS, all_ranks, (1, 2, 4)):
-        if ranks != all_ranks[0] and optimizer != next(iter(OPTIMIZERS)):
-            continue
+    cases = [(optimizer, Mesh({"dp": ranks}), accumulation) for optimizer in OPTIMIZERS for ranks in all_ranks
+             for accumulation in (1, 2, 4) if ranks == all_ranks[0] or optimizer == next(iter(OPTIMIZERS))]
+    cases += [(next(iter(OPTIMIZERS)), mesh, accumulation) for mesh in MESHES for accumulation in (1, 2)]
+    for optimizer, mesh, accumulation in cases:
         results = []
         for stage in range(4):
             each = ", reduce_each_micro_step = true" if stage == 1 else ""
-            results.append(check(optimizer, ranks, accumulation, options.steps, f"stage = {stage}, {small}{each}"))
+            results.append(check(optimizer, mesh, accumulation, options.steps, f"stage = {stage}, {small}{each}"))
             count += 1
         for result in results[2:]:
             for name, value in results[1].items():
                 if not torch.equal(value, result[name]):
-                    raise SystemExit(f"{optimizer}, {ranks} ranks, accumulation {accumulation}: stages differ in {name}")
-        check(optimizer, ranks, accumulation, options.steps, f"stage = 1, {small}")
-        check(optimizer, ranks, accumulation, options.steps, "stage = 3, stage3_param_persistence_threshold = 0")
+                    raise SystemExit(f"{optimizer}, {mesh.text()[:-1]}, accumulation {accumulation}: stages differ in {name}")
+        check(optimizer, mesh, accumulation, options.steps, f"stage = 1, {small}")
+        check(optimizer, mesh, accumulation, options.steps, "stage = 3, stage3_param_persistence_threshold = 0")
         count += 2
     print(f"{count} sharded steps agree with one rank")
 

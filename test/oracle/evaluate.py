@@ -85,7 +85,9 @@ class State:
         self.owner = owner.group(1) if owner else None
         bucket = re.search(r"bucket = @\"?([\w.$-]+)\"?", attributes)
         self.bucket = bucket.group(1) if bucket else None
-        self.is_divided = "shards = [" in attributes
+        shards = re.search(r"shards = \[([^\]]*)\]", attributes)
+        self.shards = re.findall(r"#ds\.axes<([^>]*)>", shards.group(1)) if shards else []  # of a bucket's: one set of axes
+        self.is_divided = shards is not None
         self.trainable = re.search(r"(?:^|, )trainable(?:,|$)", attributes) is not None
         self.shape, self.element = parse_type(re.search(r"type = (tensor<[^>]*>)", attributes).group(1))
 
