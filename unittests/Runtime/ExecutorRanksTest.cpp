@@ -158,7 +158,7 @@ struct OnAGrid {
       EXPECT_EQ(e.at(column, at), static_cast<float>(100 * (above[0] + above[1]) + 2 * at));
     }
     EXPECT_EQ(e.at(root, 1), static_cast<float>(1000 * above[1] + 1)) << "of position 1";
-    EXPECT_EQ(e.executor->dataPosition(), rank / 2);
+    EXPECT_EQ(dataPositionOf(*e.executor), rank / 2);
   }
 };
 

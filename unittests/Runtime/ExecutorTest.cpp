@@ -86,7 +86,7 @@ std::vector<double> train(Executor &executor, const Regression &r, int steps) {
   };
   for (int i = 0; i < steps; ++i) {
     EXPECT_TRUE(executor.runStep(fill));
-    losses.push_back(executor.read(executor.program().outputs[0]));
+    losses.push_back(readOutput(executor, executor.program().outputs[0]));
   }
   return losses;
 }
@@ -367,7 +367,7 @@ TEST(Executor, ReadsOutputsOfEveryType) {
   auto executor = loadOrFail(b.program);
   ASSERT_TRUE(executor->run(0));
   for (const Output &output : executor->program().outputs)
-    EXPECT_EQ(executor->read(output), 1.0) << output.name;
+    EXPECT_EQ(readOutput(*executor, output), 1.0) << output.name;
 }
 
 TEST(CpuFeatures, AgreesWithTheCompiler) {

@@ -96,5 +96,20 @@ TEST_F(FindTargetsTest, AProgramWithoutCrossEntropyHasNone) {
   EXPECT_FALSE(find());
 }
 
+/// Stage 1 reads labels of its own, which lie where stage 0 has x and y; those of stage 0 are no targets.
+TEST_F(FindTargetsTest, OnTheStageThatHasTheLoss) {
+  b.segment();
+  b.addStage();
+  b.input("y", {2, 4}, DType::I64, 3);
+  const uint32_t labels = b.input("labels", {2, 4}, DType::I64, 3);
+  const uint32_t logits = b.keep({8, 3});
+  b.library(LibraryFn::CrossEntropyForward,
+            {logits, b.view(labels, 0, {8}, {1}), b.keep({}), b.keep({8}), b.keep({})}, {-100});
+  const auto found = find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->input, 2u) << "x, y, labels";
+  EXPECT_THAT(found->ofSample, ElementsAre(1, 1, 1, 1));
+}
+
 } // namespace
 } // namespace ds::rt

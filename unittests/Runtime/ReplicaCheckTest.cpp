@@ -49,12 +49,11 @@ struct Flip {
 };
 
 /// How a check after step 7 ends on each rank, with bits flipped.
-std::vector<Status> check(const Mesh &mesh, const std::vector<Flip> &flips, uint64_t *bytes = nullptr) {
-  const Program program = model(mesh);
+std::vector<Status> check(const Program &program, const std::vector<Flip> &flips, uint64_t *bytes = nullptr) {
   const Status valid = verifyProgram(program);
   EXPECT_TRUE(valid) << valid.error().message;
-  FakeRanks ranks(mesh.size());
-  std::vector<Status> ends(mesh.size());
+  FakeRanks ranks(program.world);
+  std::vector<Status> ends(program.world);
   ranks.forEachRank([&](uint32_t rank) {
     ExecutorOptions options;
     options.rank = rank;
@@ -73,9 +72,9 @@ std::vector<Status> check(const Mesh &mesh, const std::vector<Flip> &flips, uint
 }
 
 /// What all ranks say; empty if all are content, "differently" if they do not say the same.
-std::string verdict(const Mesh &mesh, const std::vector<Flip> &flips) {
+std::string verdictOf(const Program &program, const std::vector<Flip> &flips) {
   std::vector<std::string> messages;
-  for (const Status &status : check(mesh, flips)) {
+  for (const Status &status : check(program, flips)) {
     EXPECT_TRUE(status || status.error().code == ExitCode::Diverged);
     messages.push_back(status ? "" : status.error().message);
   }
@@ -83,6 +82,10 @@ std::string verdict(const Mesh &mesh, const std::vector<Flip> &flips) {
     if (message != messages[0])
       return "differently";
   return messages[0];
+}
+
+std::string verdict(const Mesh &mesh, const std::vector<Flip> &flips) {
+  return verdictOf(model(mesh), flips);
 }
 
 TEST(ReplicaCheck, IsContentWithEqualReplicas) {
@@ -128,10 +131,43 @@ TEST(ReplicaCheck, LeavesMomentsAlone) { EXPECT_EQ(verdict({{"dp", 4}}, {{1, kMo
 
 TEST(ReplicaCheck, SaysHowMuchThereIsToCompare) {
   uint64_t bytes = 0;
-  check({{"dp", 2}}, {}, &bytes);
+  check(model({{"dp", 2}}), {}, &bytes);
   EXPECT_EQ(bytes, 4u * (100 + 24 + 5)); // without the master
-  check({{"dp", 2}, {"tp", 2}}, {}, &bytes);
+  check(model({{"dp", 2}, {"tp", 2}}), {}, &bytes);
   EXPECT_EQ(bytes, 4u * (100 + 12 + 5 + 50));
+}
+
+//===- Stages ----------------------------------------------------------------------===//
+
+/// On each of two stages "tied" [8], which both share, and "own0" [50] or "own1" [60].
+Program stages(uint32_t dp) {
+  ProgramBuilder b;
+  for (uint32_t stage = 0; stage < 2; ++stage) {
+    if (stage > 0)
+      b.addStage();
+    b.state("tied", {8});
+    b.state("own" + std::to_string(stage), {50 + 10 * stage});
+    b.segment();
+    b.program.stages[stage].schedule = {{stage, 0, 1, Gradients::Set, true}};
+  }
+  b.program.mesh = {{"pp", 2}, {"dp", dp}};
+  b.program.world = 2 * dp;
+  return b.program;
+}
+
+constexpr size_t kTied0 = 0, kOwn0 = 1, kTied1 = 2, kOwn1 = 3;
+
+TEST(ReplicaCheck, ComparesWithinStages) {
+  EXPECT_EQ(verdictOf(stages(2), {}), "");
+  EXPECT_THAT(verdictOf(stages(2), {{3, kOwn1, 239}}), HasSubstr("'own1' differ: rank 2, rank 3 are not"));
+  EXPECT_THAT(verdictOf(stages(3), {{1, kOwn0, 0}}), HasSubstr("'own0' differ: rank 1 has other values"));
+  EXPECT_EQ(verdictOf(stages(1), {{0, kOwn0, 0}, {1, kOwn1, 0}}), "") << "nobody else has them";
+}
+
+TEST(ReplicaCheck, ComparesWhatStagesShare) {
+  EXPECT_THAT(verdictOf(stages(2), {{2, kTied1, 3}}),
+              HasSubstr("'tied' differ: rank 2 has other values than most"));
+  EXPECT_THAT(verdictOf(stages(1), {{0, kTied0, 31}}), HasSubstr("'tied' differ: rank 0, rank 1 are not"));
 }
 
 } // namespace

@@ -4,7 +4,6 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "RunFixture.h"
-#include "TwoStages.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -314,13 +313,6 @@ TEST_F(RunTest, AnOverflowAtTheSmallestLossScaleEndsTheRun) {
   EXPECT_THAT(outcome.err, HasSubstr("step 1: the gradients overflow at a loss scale of 4, the smallest"));
   ASSERT_EQ(log("log.jsonl").size(), 1u);
   EXPECT_EQ(log("log.jsonl")[0]["skipped"], true);
-}
-
-TEST_F(RunTest, RefusesAProgramOfSeveralStages) {
-  write(TwoStages().b.program);
-  const Outcome outcome = run("--data data.safetensors --ranks 2");
-  EXPECT_EQ(outcome.code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("the program has 2 stages, but this ds-run trains programs of one"));
 }
 
 TEST_F(RunTest, PoisonLeavesARightProgramAlone) {

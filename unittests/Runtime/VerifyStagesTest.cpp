@@ -92,5 +92,52 @@ TEST(VerifyStages, SchedulesAreOfTheirOwnSegments) {
       HasSubstr("stage 1: evaluation segment 1 of 4 does not exist, does other work or is another stage's"));
 }
 
+TEST(VerifyStages, InputsOfOneNameAreOne) {
+  EXPECT_THAT(after([](Program &p) { p.inputs[1].indexLimit = 0, p.inputs[1].hasIgnoreIndex = true; }),
+              HasSubstr("inputs[1] 'x' on stage 1 is not inputs[0] on stage 0"));
+  EXPECT_THAT(after([](Program &p) {
+                p.buffers[p.inputs[1].buffer].shape = {4, 2}, p.buffers[p.inputs[1].buffer].strides = {2, 1};
+              }),
+              HasSubstr("they differ in shape, type, index limit or ignore index"));
+}
+
+/// Of three stages two give the loss; who skips a step skips it on all.
+TEST(VerifyStages, OutputsAreOfOneStageOrAll) {
+  test::ProgramBuilder b;
+  for (uint32_t stage = 0; stage < 3; ++stage) {
+    if (stage > 0)
+      b.addStage();
+    if (stage != 1)
+      b.output("loss");
+    b.segment();
+    b.program.stages[stage].schedule = {{stage, 0, 1, Gradients::Set, true}};
+  }
+  EXPECT_THAT(test::verdict(b.program, [](Program &) {}),
+              HasSubstr("the output 'loss' is given by stages 0, 2 of 3, expected one or all"));
+  EXPECT_EQ(test::verdict(b.program, [](Program &p) { p.outputs.pop_back(); }), "accepted");
+  EXPECT_THAT(
+      test::verdict(b.program, [](Program &p) { p.outputs.pop_back(), p.outputs[0].name = "skipped"; }),
+      HasSubstr("the output 'skipped' is given by stages 0 of 3, expected all"));
+}
+
+TEST(VerifyStages, EvaluationIsOfAllOrNone) {
+  EXPECT_THAT(after([](Program &p) { p.stages[1].evaluation = -1; }),
+              HasSubstr("stage 1: has no evaluation segment, but stage 0 has one"));
+  EXPECT_THAT(after([](Program &p) { p.stages[0].evaluation = -1; }),
+              HasSubstr("stage 1: has an evaluation segment, but stage 0 has none"));
+}
+
+TEST(VerifyStages, NoStateIsCutAlongThem) {
+  EXPECT_THAT(after([](Program &p) {
+                p.states[1].logicalShape = {16};
+                p.states[1].layout.cuts = {AxisSet{0}};
+              }),
+              HasSubstr("states[1] 'own0' is cut along pp, but a state is one stage's"));
+}
+
+TEST(VerifyStages, RanksAreAMultipleOfThem) {
+  EXPECT_THAT(after([](Program &p) { p.world = 3; }), HasSubstr("mesh [pp = 2]: "));
+}
+
 } // namespace
 } // namespace ds::rt

@@ -127,11 +127,10 @@ private:
 
 Planner planEntries(const Program &program, uint32_t rank, std::span<const uint32_t> node = {}) {
   Planner planner(program, rank, node);
-  const auto stageAt = [&](uint32_t each) { return program.stages.size() > 1 ? stageOf(program, each) : 0; };
-  const uint32_t stage = stageAt(rank);
+  const uint32_t stage = stageWithin(program, rank);
   std::set<uint32_t> stages;
   for (const uint32_t each : node)
-    stages.insert(stageAt(each));
+    stages.insert(stageWithin(program, each));
   for (const size_t number : writtenStates(program, node.empty() ? nullptr : &stages))
     if (program.states[number].stage == stage)
       planner.add(number);

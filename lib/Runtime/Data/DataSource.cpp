@@ -36,6 +36,9 @@ std::vector<InputSpec> ds::rt::inputSpecs(const Program &program) {
   std::vector<InputSpec> specs;
   for (const Input &input : program.inputs) {
     const Buffer &buffer = program.buffers[input.buffer];
+    const auto isSame = [&](const InputSpec &spec) { return spec.name == input.name; };
+    if (std::ranges::any_of(specs, isSame))
+      continue;
     specs.push_back(
         {input.name, buffer.dtype, buffer.shape, input.indexLimit, input.hasIgnoreIndex, input.ignoreIndex});
   }

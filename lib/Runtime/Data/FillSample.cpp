@@ -166,6 +166,8 @@ Status Filler::fill(uint64_t row, std::span<void *const> destinations) {
   if (Status status = prepare(); !status)
     return status;
   for (size_t input = 0; input < inputs.size(); ++input) {
+    if (!destinations[input])
+      continue;
     const size_t rowBytes = elementsOf(input).count * elementBytes(inputs[input].dtype);
     if (Status status = convert(input, static_cast<std::byte *>(destinations[input]) + row * rowBytes);
         !status)

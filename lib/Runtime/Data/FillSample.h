@@ -6,8 +6,9 @@
 
 namespace ds::rt {
 
-/// Converts one sample into row `row` of every input: what the file holds, what follows from its tokens, and
-/// the ignore index where a mask says that a target does not count. Invalid: a value breaks its input's rule.
+/// Converts one sample into row `row` of every input that has a destination: what the file holds, what
+/// follows from its tokens, and the ignore index where a mask says that a target does not count. Invalid: a
+/// value breaks its input's rule.
 Status fillSample(const DataOptions &options, std::span<const InputSpec> inputs, const SamplePlace &place,
                   uint64_t row, std::span<void *const> destinations);
 

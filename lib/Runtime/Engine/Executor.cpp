@@ -14,7 +14,9 @@
 
 namespace ds::rt {
 
-Executor::Executor(Program program, uint32_t rank) : prog(std::move(program)), thisRank(rank) {}
+Executor::Executor(Program program, uint32_t rank, uint32_t stage)
+    : all(program.stages.size() > 1 ? std::make_unique<const Program>(program) : nullptr),
+      prog(takeStage(std::move(program), stage)), thisRank(rank), number(stage) {}
 Executor::~Executor() = default;
 
 Result<std::unique_ptr<Executor>> Executor::load(Program program, const ExecutorOptions &options) {
@@ -26,7 +28,7 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
     return Error{ExitCode::Internal, fmt::format("stage {} of a program of {}", stage, program.stages.size()),
                  ""};
   std::vector<GroupUse> groups = groupsOf(program);
-  std::unique_ptr<Executor> executor(new Executor(takeStage(std::move(program), stage), options.rank));
+  std::unique_ptr<Executor> executor(new Executor(std::move(program), options.rank, stage));
   Result<std::unique_ptr<Storage>> storage = openStorage(executor->prog, options.rank, options.storage);
   if (!storage)
     return storage.error();
@@ -80,20 +82,20 @@ Status Executor::retrace(const Engine::Fill &fill, const Engine::After &after) {
   return engine->retrace(fill, after);
 }
 
-double Executor::read(const Output &output) const {
-  const DType dtype = prog.buffers[output.buffer].dtype;
-  double value = NAN;
-  (void)inspect(static_cast<const std::byte *>(data(output.buffer)), byteSize(dtype),
-                [&](const std::byte *host) -> Status {
-                  value = loadElement(host, dtype);
-                  return {};
-                }); // a device that has failed says so in the next run
-  return value;
-}
-
 void Executor::measure(bool on) { engine->measure(on); }
 std::vector<Timing> Executor::takeTimings() { return engine->takeTimings(); }
 int64_t Executor::takeExposedNs() { return engine->takeExposedNs(); }
 GraphRun Executor::graph() const { return engine->graph(); }
+
+double readOutput(const Executor &executor, const Output &output) {
+  const DType dtype = executor.program().buffers[output.buffer].dtype;
+  double value = NAN;
+  (void)executor.inspect(static_cast<const std::byte *>(executor.data(output.buffer)), byteSize(dtype),
+                         [&](const std::byte *host) -> Status {
+                           value = loadElement(host, dtype);
+                           return {};
+                         }); // a device that has failed says so in the next run
+  return value;
+}
 
 } // namespace ds::rt

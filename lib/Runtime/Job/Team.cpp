@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <string_view>
 
 namespace ds::rt {
 namespace {
@@ -202,12 +203,13 @@ Result<std::vector<std::string>> Team::fromAll(const Result<std::string> &mine, 
   return texts;
 }
 
+/// Leaves out what is the run's own.
 std::vector<CommStat> Team::stats() const {
+  static constexpr std::string_view kOwn[] = {kAgreement, kSaving, kComparison, kTargetCount, kStageValues};
   std::vector<CommStat> all;
   for (uint32_t channel = 0; world() > 1 && channel < kRunChannels; ++channel)
     for (CommStat &stat : group->channel(channel).stats())
-      if (stat.name != kAgreement && stat.name != kSaving && stat.name != kComparison &&
-          stat.name != kTargetCount)
+      if (std::ranges::find(kOwn, stat.name) == std::end(kOwn))
         all.push_back(std::move(stat));
   return all;
 }

@@ -24,6 +24,8 @@ namespace ds::rt {
 inline constexpr const char *kComparison = "comparison of replicas";
 /// What the collectives that add up the ranks' targets are called.
 inline constexpr const char *kTargetCount = "count of targets";
+/// What the collectives that bring what stages give to all ranks are called.
+inline constexpr const char *kStageValues = "values of stages";
 
 /// What must be the same on every rank, by the name that a refusal calls it.
 using Facts = std::vector<std::pair<std::string, std::string>>;

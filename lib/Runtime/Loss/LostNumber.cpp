@@ -6,6 +6,8 @@
 #include "Program/Elements.h"
 #include "State/LocalState.h"
 
+#include "ds/Runtime/Program/Messages.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -177,6 +179,18 @@ static Result<std::string> findLostState(const Executor &executor) {
 
 namespace {
 
+/// Added to the number of a command that has got a lost number from another stage: that one knows better.
+constexpr uint64_t kElsewhere = uint64_t(1) << 62;
+
+/// Whether `command` brings `buffer` from other stages.
+bool comesFromStages(const Program &program, const Command &command, uint32_t buffer) {
+  if (command.kind != CommandKind::Collective)
+    return false;
+  const Collective &collective = program.collectives[command.callee];
+  return collective.axes.hasAny(pipelineAxes(program.mesh)) && collective.kind != CollectiveKind::Send &&
+         buffer == program.operands[command.firstOperand + command.numOperands - 1];
+}
+
 /// Looks at the operands of commands until one is not finite.
 class Search {
 public:
@@ -197,23 +211,23 @@ public:
       const Buffer &buffer = program.buffers[index];
       const auto *data = static_cast<const std::byte *>(executor.data(index, microBatch));
       Status status = executor.inspect(data, extentBytes(buffer), [&](const std::byte *host) {
-        if (const auto lost = findLostElement(buffer, host))
+        if (const auto lost = findLostElement(buffer, host)) {
+          at = commands + (comesFromStages(program, command, index) ? kElsewhere : 0);
           found = fmt::format("micro-step {} of {}, {}: {} has {}", microBatch + 1, program.accumulation,
                               place.empty() ? fmt::format("command {}", number) : place,
                               nameTensor(program, buffer, command.part),
                               describe(*lost, buffer.dtype, buffer.shape));
+        }
         return Status();
       });
       if (!status)
         return status;
     }
-    if (!found.empty())
-      at = commands;
     return {};
   }
 
   std::string found;
-  uint64_t at = UINT64_MAX; ///< commands until then
+  uint64_t at = UINT64_MAX; ///< commands until then; behind all others what has come from another stage
 
 private:
   const Executor &executor;

@@ -6,7 +6,8 @@
 // so that what is found is what has happened.
 //
 //   states      a parameter that is not finite before the step is the answer
-//   operands    of each command in order; the first one with a NaN or an infinity, on the first rank
+//   operands    of each command in order; the first one with a NaN or an infinity, on the first rank, and of
+//               what stages send each other on the one that has sent it
 //
 // An infinity of minus sign alone is none: masks have it. Memory needs nothing, and good steps cost nothing.
 //

@@ -14,6 +14,10 @@ uint32_t stageOf(const Program &program, uint32_t rank) {
   return program.mesh.position(rank, pipelineAxes(program.mesh));
 }
 
+uint32_t stageWithin(const Program &program, uint32_t rank) {
+  return program.stages.size() > 1 ? stageOf(program, rank) : 0;
+}
+
 StageGrid::StageGrid(const Mesh &mesh) : mesh(mesh) {
   std::vector<MeshAxis> list;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)

@@ -12,6 +12,9 @@ uint32_t numStages(const Program &program);
 /// The stage of `rank`: its position along the pipeline's axis.
 uint32_t stageOf(const Program &program, uint32_t rank);
 
+/// The same in the numbers of `program`, which may be what takeStage has left: it then has stage 0 alone.
+uint32_t stageWithin(const Program &program, uint32_t rank);
+
 /// The program with nothing left in it that belongs to other stages: it has one stage, and all that says so
 /// says 0. What is shared (buffers, kernels, collectives, events) keeps its numbers; segments, commands and
 /// lifetimes are numbered anew where there were several stages. Requires a program that verifyProgram

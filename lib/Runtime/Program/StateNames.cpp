@@ -1,20 +1,20 @@
 //===- StateNames.cpp - Which states stand for one tensor of a weights file -----===//
 //
-// Relies on what verifyProgram has established: owners exist.
+// Relies on what verifyProgram has established: owners exist, on the stage of what they own.
 //
 //===---------------------------------------------------------------------------===//
 #include "StateNames.h"
 
+#include <map>
 #include <string_view>
-#include <unordered_map>
 
 namespace ds::rt {
 
-/// State numbers by name.
-static std::unordered_map<std::string_view, size_t> numberStates(const Program &program) {
-  std::unordered_map<std::string_view, size_t> numbers;
+/// State numbers by stage and name.
+static std::map<std::pair<uint32_t, std::string_view>, size_t> numberStates(const Program &program) {
+  std::map<std::pair<uint32_t, std::string_view>, size_t> numbers;
   for (size_t i = 0; i < program.states.size(); ++i)
-    numbers.emplace(program.states[i].name, i);
+    numbers.emplace(std::pair(program.states[i].stage, std::string_view(program.states[i].name)), i);
   return numbers;
 }
 
@@ -22,7 +22,8 @@ std::vector<const State *> originsOf(const Program &program) {
   const auto numbers = numberStates(program);
   std::vector<const State *> origins;
   for (const State &state : program.states)
-    origins.push_back(state.role == Role::Master ? &program.states[numbers.at(state.owner)] : &state);
+    origins.push_back(state.role == Role::Master ? &program.states[numbers.at({state.stage, state.owner})]
+                                                 : &state);
   return origins;
 }
 
@@ -33,7 +34,7 @@ std::vector<const State *> mastersOf(const Program &program) {
     masters.push_back(&state);
   for (const State &state : program.states)
     if (state.role == Role::Master)
-      masters[numbers.at(state.owner)] = &state;
+      masters[numbers.at({state.stage, state.owner})] = &state;
   return masters;
 }
 

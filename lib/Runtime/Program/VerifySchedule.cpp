@@ -210,9 +210,12 @@ Status verifySegments(const Program &p) {
   return {};
 }
 
-/// Of one stage, or nothing.
+/// Of one stage, or nothing: held-out data go through all stages.
 static Status verifyEvaluation(const Program &p, uint32_t stage) {
   const int32_t segment = p.stages[stage].evaluation;
+  if ((segment == -1) != (p.stages[0].evaluation == -1))
+    return refuse("has {} evaluation segment, but stage 0 has {}", segment == -1 ? "no" : "an",
+                  segment == -1 ? "one" : "none");
   if (segment == -1)
     return {};
   if (segment < 0 || uint64_t(segment) >= p.segments.size() ||

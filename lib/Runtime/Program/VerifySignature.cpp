@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Shape.h"
 #include "Verify.h"
+#include "ds/Runtime/Program/Messages.h"
 
 #include <bit>
 #include <map>
@@ -52,6 +53,9 @@ Status verifyLayout(const Program &p, size_t i) {
   const Layout &layout = state.layout;
   if (const std::string mistake = findMistake(p.mesh, layout, state.logicalShape); !mistake.empty())
     return refuse("states[{}] '{}' {}", i, state.name, mistake);
+  if (const AxisSet stages = layout.axes() & pipelineAxes(p.mesh); !stages.isEmpty())
+    return refuse("states[{}] '{}' is cut along {}, but a state is one stage's", i, state.name,
+                  p.mesh.spell(stages));
   const uint64_t elements = localElements(p.mesh, layout, state.logicalShape);
   if (!layout.isBucketed() && elements != static_cast<uint64_t>(numElements(buffer)))
     return refuse("states[{}] '{}' has {} elements on each rank, but its buffer holds {}", i, state.name,
@@ -158,6 +162,37 @@ Status verifyCopies(const Program &p) {
   return {};
 }
 
+/// Inputs of one name are one input.
+Status verifySameInputs(const Program &p) {
+  std::unordered_map<std::string_view, size_t> firsts;
+  for (size_t i = 0; i < p.inputs.size(); ++i) {
+    const Input &b = p.inputs[i];
+    const size_t first = firsts.emplace(b.name, i).first->second;
+    const Input &a = p.inputs[first];
+    if (p.buffers[a.buffer].shape != p.buffers[b.buffer].shape ||
+        p.buffers[a.buffer].dtype != p.buffers[b.buffer].dtype || a.indexLimit != b.indexLimit ||
+        a.hasIgnoreIndex != b.hasIgnoreIndex || a.ignoreIndex != b.ignoreIndex)
+      return refuse("inputs[{}] '{}' on stage {} is not inputs[{}] on stage {}: they differ in shape, type, "
+                    "index limit or ignore index",
+                    i, b.name, b.stage, first, a.stage);
+  }
+  return {};
+}
+
+/// An output is one stage's, or all give the same; whether a step is skipped all stages say.
+Status verifyGivers(const Program &p) {
+  std::map<std::string_view, std::vector<uint32_t>> stages;
+  for (const Output &output : p.outputs)
+    stages[output.name].push_back(output.stage);
+  for (const auto &[name, given] : stages) {
+    const bool isForAll = name == "skipped";
+    if (given.size() != p.stages.size() && (given.size() != 1 || isForAll))
+      return refuse("the output '{}' is given by stages {} of {}, expected {}", name, fmt::join(given, ", "),
+                    p.stages.size(), isForAll ? "all" : "one or all");
+  }
+  return {};
+}
+
 } // namespace
 
 Status verifySignature(const Program &p) {
@@ -195,7 +230,8 @@ Status verifySignature(const Program &p) {
           "on every rank or for every micro-batch",
           i, output.name, output.buffer, p.buffers.size());
   }
-  return {};
+  const Status same = verifySameInputs(p);
+  return same ? verifyGivers(p) : same;
 }
 
 } // namespace ds::rt

@@ -4,6 +4,7 @@
 
 #include "Files/Text.h"
 #include "Formats/Convert.h"
+#include "Program/Stages.h"
 #include "Program/StateNames.h"
 #include "State/LocalState.h"
 
@@ -25,7 +26,7 @@ public:
       hasMoments |= tensor.role == Role::Moment;
   }
 
-  /// The tensor of each state, null for those that none gives a value.
+  /// The tensor of each state of all stages, null for those that none gives a value.
   std::vector<const CheckpointTensor *> match() {
     std::vector<const CheckpointTensor *> tensors;
     for (size_t i = 0; i < program.states.size(); ++i)
@@ -83,8 +84,9 @@ private:
   void noteMissing(const State &state) {
     const bool starts = state.role == Role::Scalar ||
                         (state.role == Role::Moment && !hasMoments && checkpoint.manifest().step == 0);
-    if (state.role != Role::Master)
-      (starts ? fresh : missing).push_back(state.name);
+    std::vector<std::string> &names = starts ? fresh : missing;
+    if (state.role != Role::Master && std::ranges::find(names, state.name) == names.end()) // copies: once
+      names.push_back(state.name);
   }
 
   bool fits(const State &state, const CheckpointTensor &tensor) {
@@ -130,17 +132,20 @@ Result<RestorePlan> planRestore(const Program &program, uint32_t rank, const Che
   RestorePlan plan;
   plan.notes = matcher.notes();
   std::map<std::string, uint64_t> elsewhere;
+  const uint32_t stage = stageWithin(program, rank);
+  uint32_t number = 0; // of the state among those of the stage
   for (uint32_t i = 0; i < program.states.size(); ++i) {
-    if (!tensors[i])
-      continue;
     const State &state = program.states[i];
+    const uint32_t own = state.stage == stage ? number++ : number;
+    if (!tensors[i] || state.stage != stage)
+      continue;
     ElementRuns runs(program.mesh, state.layout, state.logicalShape, rank);
     while (const std::optional<ElementRun> run = runs.next()) {
       const uint64_t missing =
           checkpoint.want(*tensors[i], run->first, run->count, [&](WantedBytes wanted, uint64_t element) {
             wanted.tag = plan.destinations.size();
             plan.wanted.push_back(wanted);
-            plan.destinations.push_back({i, run->at + (element - run->first), tensors[i]->dtype});
+            plan.destinations.push_back({own, run->at + (element - run->first), tensors[i]->dtype});
             plan.bytes += wanted.bytes;
           });
       elsewhere[tensors[i]->name] += missing * bitSize(tensors[i]->dtype) / 8;

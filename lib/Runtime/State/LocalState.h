@@ -9,7 +9,13 @@
 
 namespace ds::rt {
 
-/// What `executor`'s rank holds of a state of its program.
+/// Whether a state of `executor.whole()` is on the stage that was loaded.
+inline bool isLoaded(const Executor &executor, const State &state) {
+  return executor.whole().stages.size() == 1 || state.stage == executor.stageNumber();
+}
+
+/// What `executor`'s rank holds of a state of its program, which may be said as that of the whole program:
+/// buffers have the same numbers.
 struct LocalState {
   std::byte *data = nullptr; ///< of the buffer's first element; on a device's memory if the executor is
   DType dtype = DType::F32;

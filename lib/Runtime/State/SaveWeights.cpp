@@ -1,13 +1,14 @@
 //===- SaveWeights.cpp - Writes states to a weights file ------------------------===//
 //
-// Rank 0 writes the tensors one after another, as the format orders them, each in pieces. What other ranks
-// hold of a piece they send when its turn comes, in one message: it lies together in their memory, however
-// their rows and rank 0's alternate in the piece. The memory for it is a piece and a message. When rank 0
-// cannot write it goes on receiving, so that nobody waits for it, and tells everybody at the end.
+// Rank 0 writes the tensors of all stages one after another, as the format orders them, each in pieces. What
+// other ranks hold of a piece they send when its turn comes, in one message: it lies together in their
+// memory, however their rows and rank 0's alternate in the piece. The memory for it is a piece and a message.
+// When rank 0 cannot write it goes on receiving, so that nobody waits for it, and tells everybody at the end.
 //
 //===---------------------------------------------------------------------------===//
 #include "LocalState.h"
 #include "Program/Shape.h"
+#include "Program/Stages.h"
 #include "Program/StateNames.h"
 
 #include "ds/Runtime/Comm/Communicator.h"
@@ -22,13 +23,14 @@
 #include <cstring>
 #include <optional>
 #include <sys/stat.h>
+#include <unordered_set>
 
 namespace ds::rt {
 namespace {
 
 constexpr uint64_t kPieceBytes = uint64_t(8) << 20;
 
-/// What will be written: names and types, and the state behind each name.
+/// What will be written: names and types, and the state behind each name, of copies that on the first stage.
 struct Contents {
   std::vector<TensorSource> tensors;
   std::vector<const State *> states;
@@ -37,12 +39,13 @@ struct Contents {
 Contents listContents(const Program &program) {
   Contents contents;
   const std::vector<const State *> masters = mastersOf(program);
+  std::unordered_set<std::string> taken;
   for (size_t i = 0; i < program.states.size(); ++i) {
     const State &state = program.states[i];
     std::vector<std::string> names = state.aliases;
     names.insert(names.begin(), state.name);
     for (const std::string &name : names) {
-      if (!isInFiles(state))
+      if (!isInFiles(state) || !taken.insert(name).second)
         continue;
       const DType dtype = program.buffers[masters[i]->buffer].dtype;
       contents.tensors.push_back({name, toFileDType(dtype), state.logicalShape, nullptr});
@@ -56,8 +59,8 @@ Contents listContents(const Program &program) {
 class Writer {
 public:
   Writer(const Executor &executor, Communicator *communicator)
-      : executor(executor), program(executor.program()), communicator(communicator),
-        collects(executor.rank() == 0) {}
+      : executor(executor), program(executor.whole()), communicator(communicator),
+        collects(executor.rank() == 0), stages(program.mesh) {}
 
   void open(const std::string &path, const SafeTensorsHeader &header) {
     if (!collects)
@@ -76,7 +79,7 @@ public:
   Status add(const State &state) {
     const LocalState own(executor, state);
     std::vector<Holder> from;
-    for (uint32_t rank : holders(program.mesh, state.layout, /*rank=*/0))
+    for (uint32_t rank : holders(program.mesh, state.layout, stages.firstRank(state.stage)))
       if (collects || rank == executor.rank())
         from.push_back({rank, ElementRuns(program.mesh, state.layout, state.logicalShape, rank), {}});
     const uint64_t elements = elementsOf(state.logicalShape);
@@ -179,6 +182,7 @@ private:
   const Program &program;
   Communicator *communicator;
   const bool collects;
+  const StageGrid stages;
   std::optional<AtomicFile> file;
   Status written;
   std::vector<std::byte> message; ///< what another rank has of a piece
@@ -189,7 +193,7 @@ private:
 } // namespace
 
 Status saveWeights(const Executor &executor, const std::string &path, Communicator *communicator) {
-  const Program &program = executor.program();
+  const Program &program = executor.whole();
   if (program.world > 1 && !communicator)
     return Error{ExitCode::Internal, fmt::format("{}: no way to the other {} ranks", path, program.world - 1),
                  ""};

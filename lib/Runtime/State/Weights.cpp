@@ -19,6 +19,7 @@
 #include <algorithm>
 #include <cstring>
 #include <sys/mman.h>
+#include <unordered_map>
 #include <unordered_set>
 
 namespace ds::rt {
@@ -75,13 +76,19 @@ void compare(const Program &program, const State &state, const State &master, co
                                              shapeText(state.logicalShape)));
 }
 
-/// The entry of each state that files hold, null for the others; tied names must hold the same tensor.
+/// The entry of each state that files hold, null for the others; tied names must hold the same tensor. Of
+/// copies on several stages the first is compared.
 std::vector<const TensorEntry *> matchEntries(const Program &program, const WeightFiles &files,
                                               Mismatch &mismatch) {
   std::vector<const TensorEntry *> matched;
   const std::vector<const State *> masters = mastersOf(program);
   std::unordered_set<std::string_view> known(program.unusedWeights.begin(), program.unusedWeights.end());
+  std::unordered_map<std::string_view, const TensorEntry *> seen;
   for (const State &state : program.states) {
+    if (const auto first = seen.find(state.name); first != seen.end()) {
+      matched.push_back(first->second);
+      continue;
+    }
     const TensorEntry *found = nullptr;
     for (const std::string &name : namesInFiles(state)) {
       const TensorEntry *entry = isInFiles(state) ? files.find(name) : nullptr;
@@ -98,6 +105,7 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
     if (!found && isInFiles(state))
       mismatch.missing.push_back(state.name);
     matched.push_back(found);
+    seen.emplace(state.name, found);
   }
   for (const TensorEntry *entry : files.entries())
     if (!known.contains(entry->name))
@@ -157,15 +165,18 @@ Status loadWeights(Executor &executor, const std::string &path) {
   if (!files)
     return files.error();
   Mismatch mismatch;
-  const Program &program = executor.program();
-  const std::vector<const TensorEntry *> entries = matchEntries(program, *files, mismatch);
+  const Program &whole = executor.whole();
+  const std::vector<const TensorEntry *> entries = matchEntries(whole, *files, mismatch);
   if (mismatch.any())
     return mismatch.error(path);
-  const std::vector<const State *> origins = originsOf(program);
-  for (size_t i = 0; i < program.states.size(); ++i)
-    if (const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - program.states.data())])
-      if (Status status = readState(executor, program.states[i], *entry, path); !status)
-        return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
+  const std::vector<const State *> origins = originsOf(whole);
+  for (size_t i = 0; i < whole.states.size(); ++i) {
+    const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - whole.states.data())];
+    if (!entry || !isLoaded(executor, whole.states[i]))
+      continue;
+    if (Status status = readState(executor, whole.states[i], *entry, path); !status)
+      return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
+  }
   for (const SafeTensorsFile &file : files->files())
     if (Status status = file.file().checkUnchanged(); !status)
       return status;

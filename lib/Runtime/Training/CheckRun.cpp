@@ -89,13 +89,14 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
                                started == 1 ? "was" : "were"),
                    fmt::format("start {} with --ranks {}, or compile with --ranks {}", program.world,
                                program.world, started));
-  if (program.stages.size() > 1)
-    return invalid(fmt::format("{}: the program has {} stages, but this ds-run trains programs of one",
-                               options.program, program.stages.size()),
-                   "compile the model without a pipeline");
-  const auto skips = [](const Output &output) { return output.name == "skipped"; };
-  if (options.loss.onNan == LossAction::Skip &&
-      std::none_of(program.outputs.begin(), program.outputs.end(), skips))
+  const auto gives = [&](const char *name) {
+    return std::ranges::any_of(program.outputs, [&](const Output &output) { return output.name == name; });
+  };
+  if (program.stages.size() > 1 && !gives("loss"))
+    return invalid(
+        fmt::format("{}: none of its {} stages gives 'loss'", options.program, program.stages.size()),
+        "compile a model with a loss");
+  if (options.loss.onNan == LossAction::Skip && !gives("skipped"))
     return invalid(fmt::format("{}: --on-nan skip: the program updates its states whatever its gradients are",
                                options.program),
                    "compile with skip_bad_steps, or use --on-nan stop or rollback");

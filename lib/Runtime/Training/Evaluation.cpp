@@ -1,16 +1,20 @@
 //===- Evaluation.cpp - The loss of held-out data -------------------------------===//
 #include "Evaluation.h"
 
+#include "RunData.h"
+#include "StepOutcome.h"
+
 #include <fmt/format.h>
+
+#include <algorithm>
 
 namespace ds::rt {
 
-/// The program's "eval_loss"; null without one.
-static const Output *findLoss(const Program &program) {
-  for (const Output &output : program.outputs)
-    if (output.name == "eval_loss")
-      return &output;
-  return nullptr;
+static constexpr const char *kLoss = "eval_loss";
+
+/// Whether some stage gives a held-out loss.
+static bool hasLoss(const Program &whole) {
+  return std::ranges::any_of(whole.outputs, [](const Output &output) { return output.name == kLoss; });
 }
 
 static Error withoutTargets(const DataSource &data) {
@@ -39,15 +43,17 @@ struct WeightedMean {
 } // namespace
 
 /// Adds the loss of one batch, in which `counts` count: a mean over ranks, of which some may have no target.
-static Status addBatch(Executor &executor, const Output &output, const DataSource &data,
-                       const Targets &targets, const std::optional<TargetCounts> &counts,
-                       WeightedMean &mean) {
+static Status addBatch(Executor &executor, Team &team, const DataSource &data, const Targets &targets,
+                       const std::optional<TargetCounts> &counts, WeightedMean &mean) {
   const uint32_t ranks = executor.program().mesh.size(executor.program().dataAxes);
   if (Status status = targets.setMean(executor, data, counts, ranks); !status)
     return status;
   if (Status status = executor.run(static_cast<uint32_t>(executor.stage().evaluation)); !status)
     return status;
-  const double loss = executor.read(output);
+  const auto values = readOutputs(executor, team, {&kLoss, 1});
+  if (!values)
+    return values.error();
+  const double loss = (*values)[0].value_or(0);
   if (!counts)
     mean.add(loss, 1);
   else if (targets.normalizes())
@@ -59,10 +65,9 @@ static Status addBatch(Executor &executor, const Output &output, const DataSourc
   return {};
 }
 
-Result<std::optional<double>> evaluate(Executor &executor, DataSource &data, Targets &targets,
+Result<std::optional<double>> evaluate(Executor &executor, Team &team, DataSource &data, Targets &targets,
                                        const std::function<Result<bool>()> &stop) {
-  const Output *output = findLoss(executor.program());
-  if (!output)
+  if (!hasLoss(executor.whole()))
     return Error{ExitCode::Corrupt, "no output 'eval_loss'", "compile the model again with ds-opt"};
   WeightedMean mean;
   for (uint64_t batch = 0; batch < data.numBatches(); ++batch) {
@@ -76,9 +81,9 @@ Result<std::optional<double>> evaluate(Executor &executor, DataSource &data, Tar
       return counts.error();
     if (*counts && (*counts)->total == 0)
       continue;
-    if (Status status = data.fill(batch, 0, executor.dataPosition(), executor.inputs(0)); !status)
+    if (Status status = data.fill(batch, 0, dataPositionOf(executor), destinationsOf(executor, 0)); !status)
       return status.error();
-    if (Status status = addBatch(executor, *output, data, targets, *counts, mean); !status)
+    if (Status status = addBatch(executor, team, data, targets, *counts, mean); !status)
       return status.error();
   }
   return mean.weight > 0 ? Result<std::optional<double>>(mean.sum / mean.weight) : withoutTargets(data);

@@ -17,10 +17,10 @@
 
 namespace ds::rt {
 
-/// The held-out loss over all whole batches of `data`. Collective. `stop` is asked before each batch, on
-/// every rank: once it says so there is no result, for whoever is asked to end has no time to finish this.
-/// Diverged: no target of the data counts.
-Result<std::optional<double>> evaluate(Executor &executor, DataSource &data, Targets &targets,
+/// The held-out loss over all whole batches of `data`, whatever stage gives it. Collective. `stop` is asked
+/// before each batch, on every rank: once it says so there is no result, for whoever is asked to end has no
+/// time to finish this. Diverged: no target of the data counts.
+Result<std::optional<double>> evaluate(Executor &executor, Team &team, DataSource &data, Targets &targets,
                                        const std::function<Result<bool>()> &stop);
 
 /// Diverged where the loss counts no target of `data` on any of `ranks` ranks. Not collective.

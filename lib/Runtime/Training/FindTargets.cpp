@@ -12,6 +12,8 @@
 #include "ds/Runtime/Program/ProgramFile.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 namespace ds::rt {
 namespace {
@@ -47,7 +49,7 @@ public:
 
 private:
   bool trace(uint32_t segment, uint32_t index, uint32_t buffer);
-  bool markInput(const Buffer &from, const std::vector<uint64_t> &places);
+  bool markInput(uint32_t stage, const Buffer &from, const std::vector<uint64_t> &places);
   const Command *findCopy(uint32_t segment, uint32_t index, const Buffer &to) const;
 
   const Program &program;
@@ -70,7 +72,7 @@ bool TargetFinder::visit(uint32_t segment, uint32_t index) {
 bool TargetFinder::trace(uint32_t segment, uint32_t index, uint32_t buffer) {
   const Buffer *from = &program.buffers[buffer];
   std::vector<uint64_t> places = placesOf(*from);
-  while (!markInput(*from, places)) {
+  while (!markInput(program.segments[segment].stage, *from, places)) {
     const Command *copy = findCopy(segment, index, *from);
     if (!copy)
       return false;
@@ -86,10 +88,11 @@ bool TargetFinder::trace(uint32_t segment, uint32_t index, uint32_t buffer) {
 }
 
 /// Marks the elements at `places` if `from` lies in an input.
-bool TargetFinder::markInput(const Buffer &from, const std::vector<uint64_t> &places) {
+bool TargetFinder::markInput(uint32_t stage, const Buffer &from, const std::vector<uint64_t> &places) {
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const Buffer &input = program.buffers[program.inputs[i].buffer];
-    if (input.dtype != from.dtype || !holds(input.space, input.offset, extentBytes(input), from))
+    if (program.inputs[i].stage != stage || input.dtype != from.dtype ||
+        !holds(input.space, input.offset, extentBytes(input), from))
       continue;
     marks[i].resize(static_cast<size_t>(numElements(input)));
     for (const uint64_t place : places)
@@ -117,6 +120,14 @@ const Command *TargetFinder::findCopy(uint32_t segment, uint32_t index, const Bu
   return nullptr;
 }
 
+/// Where inputSpecs has the input that stands at `input` of the program: stages may have some in common.
+static size_t placeOf(const Program &program, size_t input) {
+  std::set<std::string_view> before;
+  for (size_t i = 0; program.inputs[i].name != program.inputs[input].name; ++i)
+    before.insert(program.inputs[i].name);
+  return before.size();
+}
+
 std::optional<FoundTargets> TargetFinder::finish() const {
   const auto hasMarks = [](const std::vector<uint8_t> &marks) { return !marks.empty(); };
   if (std::count_if(marks.begin(), marks.end(), hasMarks) != 1)
@@ -126,7 +137,8 @@ std::optional<FoundTargets> TargetFinder::finish() const {
   const std::vector<int64_t> &shape = program.buffers[program.inputs[input].buffer].shape;
   const size_t samples = shape.empty() ? 1 : static_cast<size_t>(shape[0]),
                elements = found->size() / samples;
-  FoundTargets targets{input, {found->begin(), found->begin() + static_cast<ptrdiff_t>(elements)}, *ignored};
+  FoundTargets targets{
+      placeOf(program, input), {found->begin(), found->begin() + static_cast<ptrdiff_t>(elements)}, *ignored};
   for (size_t sample = 1; sample < samples; ++sample)
     if (!std::equal(targets.ofSample.begin(), targets.ofSample.end(),
                     found->begin() + static_cast<ptrdiff_t>(sample * elements)))

@@ -13,13 +13,14 @@ namespace ds::rt {
 
 /// The targets of a program's cross-entropies, all of one input.
 struct FoundTargets {
-  size_t input = 0;                ///< its place in Program::inputs
+  size_t input = 0;                ///< its place in inputSpecs(program)
   std::vector<uint8_t> ofSample{}; ///< of each element of a sample, 1 where it is a target
   int64_t ignored = 0;             ///< the value that leaves one out
 };
 
-/// Finds them from what the program's commands read. None where it has no cross-entropy, or where one reads
-/// what is computed, elements of several inputs, other elements of each sample, or ignores another value.
+/// Finds them from what the program's commands read, on whatever stage. None where it has no cross-entropy,
+/// or where one reads what is computed, elements of several inputs, other elements of each sample, or ignores
+/// another value.
 std::optional<FoundTargets> findTargets(const Program &program);
 
 } // namespace ds::rt

@@ -17,7 +17,7 @@ static Result<uint64_t> readBack(Executor &executor, const std::string &path) {
   const Result<Checkpoint> checkpoint = Checkpoint::open(path);
   if (!checkpoint)
     return checkpoint.error();
-  const Result<RestorePlan> plan = planRestore(executor.program(), executor.rank(), *checkpoint);
+  const Result<RestorePlan> plan = planRestore(executor.whole(), executor.rank(), *checkpoint);
   if (!plan)
     return plan.error();
   if (Status status = restoreStates(executor, *checkpoint, *plan); !status)
@@ -30,7 +30,13 @@ LossKeeper::LossKeeper(RunParts &run)
   guard.restore = [this](uint64_t &step) { return goBack(step); };
 }
 
-void LossKeeper::begin(uint64_t step) { lossScale = readOutputs(*run.executor, step).lossScale; }
+Status LossKeeper::begin(uint64_t step) {
+  const Result<StepRecord> record = readStep(*run.executor, run.team, step);
+  if (!record)
+    return record.error();
+  lossScale = record->lossScale;
+  return {};
+}
 
 Status LossKeeper::setLimit() {
   const float limit = guard.limit();
@@ -73,9 +79,8 @@ Status LossKeeper::goBack(uint64_t &step) {
   if (*anyFailed)
     return Error{ExitCode::Peer, fmt::format("another rank cannot read '{}'", path), ""};
   step = *read;
-  lossScale = readOutputs(*run.executor, step).lossScale;
   lossLimit.reset();
-  return {};
+  return begin(step);
 }
 
 /// Whether the states are those of before the step `index`: a skipped one has kept them, and those of a new

@@ -20,8 +20,8 @@ public:
   /// `run` outlives the keeper.
   explicit LossKeeper(RunParts &run);
 
-  /// Before the first step, behind `step` others.
-  void begin(uint64_t step);
+  /// Before the first step, behind `step` others. Collective.
+  Status begin(uint64_t step);
   /// What the loss scale is before the next step; none: not known, or the program has none.
   std::optional<double> scale() const { return lossScale; }
   /// Which batch of the data step `index`, from 0, reads.

@@ -245,9 +245,9 @@ Status Preparation::loadStates() {
       return restored.error();
     if (*restored)
       break;
-    if (Status status = run.start.choose(run.program()); !status)
+    if (Status status = run.start.choose(run.executor->whole()); !status)
       return status;
-    if (Status status = openFiles(run.program()); !status)
+    if (Status status = openFiles(run.executor->whole()); !status)
       return status;
   }
   if (run.checkpointer && run.start.checkpoint())

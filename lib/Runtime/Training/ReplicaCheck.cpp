@@ -4,6 +4,7 @@
 #include "Job/Team.h"
 #include "Process/Clock.h"
 #include "Process/Messages.h"
+#include "Program/Stages.h"
 #include "StartUp.h"
 #include "State/LocalState.h"
 
@@ -23,15 +24,40 @@ constexpr uint64_t kPieceBytes = uint64_t(64) << 20;
 ReplicaCheck::ReplicaCheck(const Executor &executor, Communicator *communicator,
                            std::function<std::string(uint32_t)> name)
     : executor(executor), communicator(communicator), name(std::move(name)) {
-  const Mesh &mesh = executor.program().mesh;
-  for (const State &state : executor.program().states) {
-    const AxisSet cut = state.layout.axes();
-    if ((state.role != Role::Parameter && state.role != Role::Master) || mesh.size(mesh.all() - cut) == 1)
-      continue;
-    replicated.push_back({&state, cut});
-    const LocalState local(executor, state);
-    replicatedBytes += local.held.count * local.elementBytes();
-  }
+  for (const State &state : executor.whole().states)
+    if (state.role == Role::Parameter || state.role == Role::Master)
+      add(state);
+  const StageGrid stages(executor.whole().mesh);
+  std::erase_if(replicated, [&](const Replicated &entry) {
+    return ranksLike(stages.firstRank(entry.state->stage), entry.holders).size() == 1;
+  });
+  for (const Replicated &entry : replicated)
+    if (entry.own) {
+      const LocalState local(executor, *entry.own);
+      replicatedBytes += local.held.count * local.elementBytes();
+    }
+}
+
+/// Copies on several stages are one entry where they are cut alike; else each stage has its own.
+void ReplicaCheck::add(const State &state) {
+  const auto isCopy = [&](const Replicated &entry) {
+    return entry.state->name == state.name && entry.state->layout == state.layout;
+  };
+  auto entry = std::ranges::find_if(replicated, isCopy);
+  if (entry == replicated.end())
+    entry = replicated.insert(entry, {&state, nullptr, {{}, state.layout.axes()}});
+  entry->holders.stages.insert(state.stage);
+  if (isLoaded(executor, state))
+    entry->own = &state;
+}
+
+/// The ranks, ascending, that have the part which a rank with the coordinates of `rank` has, whatever its
+/// stage.
+std::vector<uint32_t> ReplicaCheck::ranksLike(uint32_t rank, const Holders &holders) const {
+  const Program &whole = executor.whole();
+  std::vector<uint32_t> ranks = whole.mesh.group(rank, whole.mesh.all() - holders.cut);
+  std::erase_if(ranks, [&](uint32_t each) { return !holders.stages.contains(stageWithin(whole, each)); });
+  return ranks;
 }
 
 Result<uint64_t> ReplicaCheck::digestOf(const State &state) const {
@@ -63,15 +89,14 @@ Result<std::vector<uint64_t>> ReplicaCheck::gather(const std::vector<uint64_t> &
 
 /// The ranks whose digest is not that of most replicas of the same part; all that have the part where none is
 /// most ranks' digest. `all` has `stride` digests of each rank, of which number `at` counts.
-std::vector<uint32_t> ReplicaCheck::differing(AxisSet cut, const std::vector<uint64_t> &all, size_t stride,
-                                              size_t at) const {
-  const Mesh &mesh = executor.program().mesh;
-  const AxisSet same = mesh.all() - cut;
+std::vector<uint32_t> ReplicaCheck::differing(const Holders &holders, const std::vector<uint64_t> &all,
+                                              size_t stride, size_t at) const {
+  const Mesh &mesh = executor.whole().mesh;
   std::vector<uint32_t> found;
   for (uint32_t first = 0; first < mesh.size(); ++first) {
-    if (mesh.firstOfGroup(first, same) != first)
+    if (mesh.firstOfGroup(first, mesh.all() - holders.cut) != first)
       continue;
-    const std::vector<uint32_t> ranks = mesh.group(first, same);
+    const std::vector<uint32_t> ranks = ranksLike(first, holders);
     std::map<uint64_t, size_t> counts;
     for (const uint32_t rank : ranks)
       ++counts[all[rank * stride + at]];
@@ -87,17 +112,17 @@ Status ReplicaCheck::run(uint64_t step) {
     return {};
   const int64_t begin = nowNs();
   std::vector<uint64_t> digests;
-  std::map<AxisSet, uint64_t> bySet; // the same sets on every rank
+  std::map<Holders, uint64_t> bySet; // the same sets on every rank
   for (const Replicated &entry : replicated) {
-    const Result<uint64_t> digest = digestOf(*entry.state);
+    const Result<uint64_t> digest = entry.own ? digestOf(*entry.own) : Result<uint64_t>(uint64_t(0));
     if (!digest)
       return digest.error();
     digests.push_back(*digest);
-    uint64_t &together = bySet[entry.cut];
+    uint64_t &together = bySet[entry.holders];
     together = addToSign(together, std::as_bytes(std::span(&*digest, 1)));
   }
   std::vector<uint64_t> mine;
-  for (const auto &[cut, digest] : bySet)
+  for (const auto &[holders, digest] : bySet)
     mine.push_back(digest);
   const Result<std::vector<uint64_t>> all = gather(mine);
   if (!all)
@@ -106,8 +131,8 @@ Status ReplicaCheck::run(uint64_t step) {
   spentNs += nowNs() - begin;
   size_t at = 0;
   bool differ = false;
-  for (const auto &[cut, digest] : bySet)
-    differ |= !differing(cut, *all, mine.size(), at++).empty();
+  for (const auto &[holders, digest] : bySet)
+    differ |= !differing(holders, *all, mine.size(), at++).empty();
   return differ ? nameFirst(step, digests) : Status();
 }
 
@@ -116,7 +141,7 @@ Status ReplicaCheck::nameFirst(uint64_t step, const std::vector<uint64_t> &diges
   if (!all)
     return all.error();
   for (size_t i = 0; i < replicated.size(); ++i) {
-    const std::vector<uint32_t> ranks = differing(replicated[i].cut, *all, digests.size(), i);
+    const std::vector<uint32_t> ranks = differing(replicated[i].holders, *all, digests.size(), i);
     if (ranks.empty())
       continue;
     std::string who;

@@ -1,9 +1,10 @@
 //===- ReplicaCheck.h - Whether ranks that hold the same hold the same ----------===//
 //
-// Ranks that differ along none of the axes by which a state is cut hold replicas of its elements, and every
-// update keeps them equal to the bit. A bit that flips in one rank's memory goes unnoticed from then on: the
-// ranks train models of their own. So from time to time each rank forms a digest of each parameter and each
-// master that others hold as well, and the digests are compared.
+// Ranks of a stage that differ along none of the axes by which a state is cut hold replicas of its elements,
+// as do those of two stages that share a parameter, and every update keeps them equal to the bit. A bit that
+// flips in one rank's memory goes unnoticed from then on: the ranks train models of their own. So from time
+// to time each rank forms a digest of each parameter and each master that others hold as well, and the
+// digests are compared.
 //
 // What a check costs is reading that memory once: docs/ranks.md has figures. Of digests travel 8 bytes a rank
 // and set of axes, and only where they differ 8 a rank and state.
@@ -15,6 +16,7 @@
 #include "ds/Runtime/Engine/Executor.h"
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,9 @@ public:
   ReplicaCheck(const Executor &executor, Communicator *communicator,
                std::function<std::string(uint32_t rank)> name);
 
-  /// How many bytes this rank has replicas of; 0: every rank holds what no other does, here and elsewhere.
+  /// Whether any rank has replicas of what another one has.
+  bool compares() const { return !replicated.empty(); }
+  /// How many bytes this rank has replicas of.
   uint64_t bytes() const { return replicatedBytes; }
 
   /// Compares all replicas after step `step`. ExitCode::Diverged, on every rank, names the first state that
@@ -38,22 +42,31 @@ public:
   std::string summary() const;
 
 private:
-  /// A parameter or master that lies on several ranks.
+  /// Ranks of these stages that differ along none of the axes in `cut` have the same.
+  struct Holders {
+    std::set<uint32_t> stages;
+    AxisSet cut;
+    auto operator<=>(const Holders &) const = default;
+  };
+  /// A parameter or master that lies on several ranks, all of its copies.
   struct Replicated {
     const State *state;
-    AxisSet cut; ///< ranks that differ along none of these have the same
+    const State *own; ///< the copy of this rank's stage; null: it has none
+    Holders holders;
   };
 
+  void add(const State &state);
+  std::vector<uint32_t> ranksLike(uint32_t rank, const Holders &holders) const;
   Result<uint64_t> digestOf(const State &state) const;
   Result<std::vector<uint64_t>> gather(const std::vector<uint64_t> &mine);
-  std::vector<uint32_t> differing(AxisSet cut, const std::vector<uint64_t> &all, size_t stride,
+  std::vector<uint32_t> differing(const Holders &holders, const std::vector<uint64_t> &all, size_t stride,
                                   size_t at) const;
   Status nameFirst(uint64_t step, const std::vector<uint64_t> &digests);
 
   const Executor &executor;
   Communicator *const communicator;
   const std::function<std::string(uint32_t)> name;
-  std::vector<Replicated> replicated;
+  std::vector<Replicated> replicated; ///< of all stages, the same on every rank
   uint64_t replicatedBytes = 0, count = 0;
   int64_t spentNs = 0;
 };

@@ -4,9 +4,13 @@
 #include "Cpu/BlockedProduct.h"
 #include "Process/Messages.h"
 #include "Program/Shape.h"
+#include "Program/Stages.h"
 #include "ds/Runtime/Program/Collective.h"
 
 #include <fmt/format.h>
+
+#include <string_view>
+#include <unordered_set>
 
 namespace ds::rt {
 namespace {
@@ -34,12 +38,34 @@ double tracedBytes(const Program &program, const Command &command) {
   return static_cast<double>(traits.sentBytes(input, element, ranks));
 }
 
+/// A parameter that several stages share counts once.
 uint64_t numParameters(const Program &program) {
+  std::unordered_set<std::string_view> seen;
   uint64_t count = 0;
   for (const State &state : program.states)
-    if (state.role == Role::Parameter)
+    if (state.role == Role::Parameter && seen.insert(state.name).second)
       count += elementsOf(state.logicalShape);
   return count;
+}
+
+/// "1 MiB device, 0 B host", which each rank has.
+std::string spellArenas(const ArenaBytes &arenas) {
+  return fmt::format("{} device, {} host{}", bytesText(static_cast<double>(arenas.device)),
+                     bytesText(static_cast<double>(arenas.host)),
+                     arenas.nvme > 0 ? fmt::format(", {} nvme", bytesText(static_cast<double>(arenas.nvme)))
+                                     : "");
+}
+
+/// A line, or one for each stage.
+std::string spellMemory(const Program &program) {
+  if (program.stages.size() == 1)
+    return fmt::format("memory      {}{}\n", spellArenas(program.stages.front().arenas),
+                       program.world > 1 ? " on each rank" : "");
+  std::string text;
+  for (size_t stage = 0; stage < program.stages.size(); ++stage)
+    text += fmt::format("{}stage {}: {} on each rank\n", stage == 0 ? "memory      " : "            ", stage,
+                        spellArenas(program.stages[stage].arenas));
+  return text;
 }
 
 } // namespace
@@ -71,18 +97,15 @@ void printHead(const Program &program, const std::string &data, const std::strin
                         program.cubin.empty() ? "" : " and assembled");
   if (const std::string products = describeNarrowProducts(program); !products.empty())
     text += fmt::format("products    {}\n", products);
-  const ArenaBytes &arenas = program.stages.front().arenas;
-  text += fmt::format("memory      {} device, {} host{}{}\n", bytesText(static_cast<double>(arenas.device)),
-                      bytesText(static_cast<double>(arenas.host)),
-                      arenas.nvme > 0 ? fmt::format(", {} nvme", bytesText(static_cast<double>(arenas.nvme)))
-                                      : "",
-                      program.world > 1 ? " on each rank" : "");
+  text += spellMemory(program);
   text += fmt::format("run         {} steps, seed {}", steps, seed);
   printLine(std::move(text));
 }
 
 void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank) {
-  trace.nameProcess(rank, fmt::format("rank {}", rank));
+  const bool hasStages = numStages(program) > 1;
+  trace.nameProcess(rank, fmt::format("rank {}", rank) +
+                              (hasStages ? fmt::format(", stage {}", stageOf(program, rank)) : ""));
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
     trace.nameThread({rank, stream}, spell(program.streams[stream]), static_cast<int>(stream));
 }

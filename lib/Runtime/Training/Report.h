@@ -14,11 +14,11 @@
 
 namespace ds::rt {
 
-/// The resolved configuration and what the run is going to be: on stdout.
+/// The resolved configuration and what the run is going to be, of all stages: on stdout.
 void printHead(const Program &program, const std::string &data, const std::string &weights, uint64_t steps,
                uint64_t seed);
 
-/// Tokens of the global batch: elements of the first integer input of rank 2, or 0.
+/// Tokens of the global batch: elements of the first integer input of rank 2 on any stage, or 0.
 uint64_t tokensPerStep(const Program &program);
 
 /// Adds the commands of step `step` on `rank`, measured from `beginNs` on, to a trace: a track per stream.

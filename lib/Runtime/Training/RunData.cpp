@@ -4,6 +4,7 @@
 #include "Evaluation.h"
 #include "OpenData.h"
 #include "Process/Messages.h"
+#include "Program/Shape.h"
 #include "StartUp.h"
 
 #include "ds/Runtime/Files/StorageWatch.h"
@@ -11,7 +12,22 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ds::rt {
+
+std::vector<void *> destinationsOf(const Executor &executor, uint32_t microBatch) {
+  std::vector<void *> own = executor.inputs(microBatch);
+  if (executor.whole().stages.size() == 1)
+    return own;
+  std::vector<void *> all;
+  const std::vector<Input> &inputs = executor.program().inputs;
+  for (const InputSpec &spec : inputSpecs(executor.whole())) {
+    const auto found = std::ranges::find(inputs, spec.name, &Input::name);
+    all.push_back(found == inputs.end() ? nullptr : own[static_cast<size_t>(found - inputs.begin())]);
+  }
+  return all;
+}
 
 Status RunData::open(const Program &program, const RunStart &start) {
   if (options.evalOnly)
@@ -38,18 +54,27 @@ Status RunData::openHeldOut(const Program &program) {
 
 Status RunData::fill(Executor &executor, uint64_t batch, uint32_t microBatch) {
   const StorageOperation reading("reading", options.data);
-  return data->fill(batch, microBatch, executor.dataPosition(), executor.inputs(microBatch));
+  return data->fill(batch, microBatch, dataPositionOf(executor), destinationsOf(executor, microBatch));
 }
 
+/// Of the inputs of all stages: what this rank has no place for is read into memory for that.
 Result<std::string> RunData::signOf(DataSource &source, uint64_t batch, const Executor &executor) const {
-  const std::vector<void *> inputs = executor.inputs();
+  const std::vector<InputSpec> specs = inputSpecs(executor.whole());
+  std::vector<void *> inputs = destinationsOf(executor, 0);
+  std::vector<uint64_t> bytes;
+  for (const InputSpec &spec : specs)
+    bytes.push_back(elementsOf(spec.shape) * byteSize(spec.dtype));
+  std::vector<std::vector<std::byte>> others(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (!inputs[i]) {
+      others[i].resize(bytes[i]);
+      inputs[i] = others[i].data();
+    }
   if (Status status = source.fill(batch, 0, /*rank=*/0, inputs); !status)
     return status.error();
   uint64_t sign = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const Buffer &buffer = executor.program().buffers[executor.program().inputs[i].buffer];
-    sign = addToSign(sign, {static_cast<const std::byte *>(inputs[i]), extentBytes(buffer)});
-  }
+  for (size_t i = 0; i < inputs.size(); ++i)
+    sign = addToSign(sign, {static_cast<const std::byte *>(inputs[i]), bytes[i]});
   return fmt::format("{}, the first batch of digest {:016x}", source.sign(), sign);
 }
 

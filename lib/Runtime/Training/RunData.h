@@ -10,6 +10,10 @@
 
 namespace ds::rt {
 
+/// Where `executor` wants the data of a micro-batch, by the inputs of all stages (inputSpecs); null for those
+/// that only others have.
+std::vector<void *> destinationsOf(const Executor &executor, uint32_t microBatch);
+
 class RunData {
 public:
   RunData(const TrainOptions &options, Team &team) : options(options), team(team) {}

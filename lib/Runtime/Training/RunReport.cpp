@@ -84,7 +84,7 @@ void RunReport::begin(uint64_t tokens) {
 }
 
 void RunReport::printHeadOf(const DataSource &data) const {
-  printHead(run.program(), data.describe(), run.start.weights(), run.numSteps, run.start.seed());
+  printHead(run.executor->whole(), data.describe(), run.start.weights(), run.numSteps, run.start.seed());
 }
 
 //===----------------------------------------------------------------------===//

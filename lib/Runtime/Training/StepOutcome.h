@@ -2,13 +2,21 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
 #define DS_LIB_RUNTIME_TRAINING_STEPOUTCOME_H
 
+#include "Job/Team.h"
+
 #include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/JsonLog.h"
 
 namespace ds::rt {
 
-/// The values of a finished step by the names of the program's outputs. The same on every rank.
-StepRecord readOutputs(const Executor &executor, uint64_t step);
+/// The values of outputs that have these names, none where no stage gives one. The same on every rank: what
+/// this rank's stage does not give comes from the first rank of one that does. Collective where there are
+/// several stages. Diverged: stages do not give the same.
+Result<std::vector<std::optional<double>>> readOutputs(const Executor &executor, Team &team,
+                                                       std::span<const char *const> names);
+
+/// The values of a finished step, read as above.
+Result<StepRecord> readStep(const Executor &executor, Team &team, uint64_t step);
 
 /// The scalar that says beyond which loss a step is skipped; null where the program has none.
 const State *findLossLimit(const Program &program);

@@ -20,14 +20,14 @@ void TargetCounts::add(const TargetCounts &other) {
 }
 
 Targets::Targets(const Executor &executor, Team &team)
-    : executor(executor), team(team), normalizer(findMeanTargets(executor.program())) {}
+    : executor(executor), team(team), normalizer(findMeanTargets(executor.whole())) {}
 
 Result<std::optional<TargetCounts>> Targets::count(DataSource &data, uint64_t batch, uint32_t accumulation) {
   if (!data.mayLeaveOutTargets())
     return std::optional<TargetCounts>();
   TargetCounts mine;
   for (uint32_t microBatch = 0; microBatch < accumulation; ++microBatch) {
-    const Result<uint64_t> found = data.countTargets(batch, microBatch, executor.dataPosition());
+    const Result<uint64_t> found = data.countTargets(batch, microBatch, dataPositionOf(executor));
     if (!found)
       return found.error();
     mine.add(*found);

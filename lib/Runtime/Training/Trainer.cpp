@@ -41,13 +41,14 @@ Status Run::make() {
 }
 
 Status Run::steps() {
-  tokens = tokensPerStep(parts.program());
+  tokens = tokensPerStep(parts.executor->whole());
   report.begin(tokens);
   if (parts.options.checkReplicas > 0)
     startReplicaCheck();
   if (Status status = agreeToStop(); !status)
     return status;
-  losses.begin(stepsDone);
+  if (Status status = losses.begin(stepsDone); !status)
+    return status;
   while (stepsDone < parts.numSteps && !stopping)
     if (Status status = step(stepsDone); !status) {
       if (status.error().code == ExitCode::Diverged)
@@ -60,7 +61,7 @@ Status Run::steps() {
 void Run::startReplicaCheck() {
   replicas.emplace(*parts.executor, parts.team.own(),
                    [&team = parts.team](uint32_t rank) { return team.name(rank); });
-  if (parts.team.leads() && replicas->bytes() == 0)
+  if (parts.team.leads() && !replicas->compares())
     logLine("--check-replicas compares nothing: each rank holds what no other does");
 }
 
@@ -129,9 +130,11 @@ Result<StepRecord> Run::compute(uint64_t index, int64_t begin) {
   if (!status)
     return status.error();
   report.profile(index, seconds, timings);
-  StepRecord record = readOutputs(*parts.executor, index + 1);
-  record.stepSeconds = seconds;
-  report.addTo(record);
+  Result<StepRecord> record = readStep(*parts.executor, parts.team, index + 1);
+  if (!record)
+    return record;
+  record->stepSeconds = seconds;
+  report.addTo(*record);
   return record;
 }
 
@@ -204,7 +207,7 @@ Status Run::endStep(StepRecord &record, uint64_t index) {
 /// The held-out loss, unless the run is asked to end meanwhile.
 Status Run::evaluateInto(std::optional<double> &loss) {
   Result<std::optional<double>> mean =
-      evaluate(*parts.executor, *parts.data.heldOut(), *parts.targets, [this]() -> Result<bool> {
+      evaluate(*parts.executor, parts.team, *parts.data.heldOut(), *parts.targets, [this]() -> Result<bool> {
         const Status agreed = agreeToStop();
         return agreed ? Result<bool>(stopping) : Result<bool>(agreed.error());
       });

@@ -29,7 +29,7 @@ TEST_F(Cuda, RunsAStepThreeWays) {
     ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));
     const std::string calls = dsFakeCalls();
     EXPECT_EQ(get<float>(a.s, 256), std::vector<float>(256, step));
-    EXPECT_EQ(executor->read(executor->program().outputs[0]), step * step);
+    EXPECT_EQ(readOutput(*executor, executor->program().outputs[0]), step * step);
     if (step == 1)
       EXPECT_THAT(calls, HasSubstr("cuLaunchKernel ds_descend grid 1 block 128\ncuStreamSynchronize\n"));
     if (step == 2)
@@ -318,7 +318,7 @@ TEST_F(Cuda, SaysHowFarAGraphCame) {
   EXPECT_THAT(status.error().hint, HasSubstr("DS_CUDA_CHECK=1"));
   // Nothing works any more, and nothing hangs or crashes.
   EXPECT_FALSE(step());
-  EXPECT_TRUE(std::isnan(executor->read(executor->program().outputs[0])));
+  EXPECT_TRUE(std::isnan(readOutput(*executor, executor->program().outputs[0])));
 }
 
 TEST_F(Cuda, ChecksEveryCommandWhenAsked) {

@@ -25,7 +25,7 @@ TEST_F(Cuda, FillsEveryType) {
   ASSERT_TRUE(load(b.program));
   ASSERT_TRUE(executor->run(0));
   for (const Output &output : executor->program().outputs)
-    EXPECT_EQ(executor->read(output), 1.0) << output.name;
+    EXPECT_EQ(readOutput(*executor, output), 1.0) << output.name;
   EXPECT_EQ(get<double>(3, 5), std::vector<double>(5, 1.0));
 }
 

@@ -48,7 +48,7 @@ struct InputSpec {
   std::vector<uint8_t> targets = {};
 };
 
-/// The inputs of a program, in its order.
+/// The inputs of a program, in its order, each once: those of one name on several stages are one.
 std::vector<InputSpec> inputSpecs(const Program &program);
 
 struct DataOptions {
@@ -95,9 +95,9 @@ public:
 
   /// Fills the inputs of one micro-step; `step` counts from 0 (also in a resumed run, whose first one is
   /// firstStep), `rank` is the data-parallel one.
-  /// `destinations` has one pointer for each input, to packed row-major memory of its shape. Invalid (3): a
-  /// value breaks its input's rule, with file, sample, value and limit. Io (6): the file was changed
-  /// meanwhile.
+  /// `destinations` has one pointer for each input, to packed row-major memory of its shape; null: this rank
+  /// has no use for it, and it is not looked at. Invalid (3): a value breaks its input's rule, with file,
+  /// sample, value and limit. Io (6): the file was changed meanwhile.
   Status fill(uint64_t step, uint32_t microStep, uint32_t rank, std::span<void *const> destinations);
 
   /// The targets of a micro-step of one rank where none is left out; 0 where no input has any.

@@ -62,10 +62,13 @@ public:
 
   /// What was loaded: the program with one stage, this rank's.
   const Program &program() const { return prog; }
+  /// The program with all its stages. Of those the host asks what all ranks do together: what is in files,
+  /// who has it, and which stage gives what.
+  const Program &whole() const { return all ? *all : prog; }
+  /// Which of them was loaded.
+  uint32_t stageNumber() const { return number; }
   const Stage &stage() const { return prog.stages.front(); }
   uint32_t rank() const { return thisRank; }
-  /// Which of the data's shards this rank reads: its position along Program::dataAxes.
-  uint32_t dataPosition() const { return prog.mesh.position(thisRank, prog.dataAxes); }
 
   /// Address of element (0, ..., 0) of a buffer, on this rank and for `microBatch`. The host cannot read it
   /// where it lies on a device: see `change` and `inspect`.
@@ -96,10 +99,6 @@ public:
   /// be.
   GraphRun graph() const;
 
-  /// The value of a rank-0 output as a double; NaN if the device has failed. Requires an entry of
-  /// program().outputs.
-  double read(const Output &output) const;
-
   /// From now on measures every command; `takeTimings` hands over what was measured since.
   void measure(bool on);
   std::vector<Timing> takeTimings();
@@ -111,13 +110,23 @@ public:
   const Storage *storageArena() const { return storage.get(); }
 
 private:
-  Executor(Program program, uint32_t rank);
+  Executor(Program program, uint32_t rank, uint32_t stage);
 
+  std::unique_ptr<const Program> all; ///< null where it is `prog`
   Program prog;
-  uint32_t thisRank = 0;
+  uint32_t thisRank = 0, number = 0;
   std::unique_ptr<Storage> storage; ///< null without an arena of storage; outlives what runs on it
   std::unique_ptr<Engine> engine;
 };
+
+/// Which of the data's shards the executor's rank reads: its position along Program::dataAxes.
+inline uint32_t dataPositionOf(const Executor &executor) {
+  return executor.program().mesh.position(executor.rank(), executor.program().dataAxes);
+}
+
+/// The value of a rank-0 output as a double; NaN if the device has failed. Requires an entry of
+/// executor.program().outputs.
+double readOutput(const Executor &executor, const Output &output);
 
 } // namespace ds::rt
 
