@@ -132,6 +132,10 @@ TEST_F(RunRanksTest, TellsWhatCommunicationCosts) {
   const auto lines = log("log.jsonl");
   for (const auto &line : lines) {
     EXPECT_EQ(line["comm_bytes"], 2 * 9 * 4 + 4 + 2 * 9 * 4); // gather, loss, reduce-scatter
+    // A part of 9 floats to the other rank, both ways, and of the loss 2 * ceil(1 / 2) floats.
+    const nlohmann::json sent = {
+        {"all_gather", {{"dp", 36}}}, {"all_reduce", {{"dp", 8}}}, {"reduce_scatter", {{"dp", 36}}}};
+    EXPECT_EQ(line["communication_bytes_by_axes"], sent);
     EXPECT_GT(line["comm_seconds"], 0.0);
     EXPECT_GT(line["comm_exposed_seconds"], 0.0);
   }
@@ -145,6 +149,7 @@ TEST_F(RunRanksTest, TellsWhatCommunicationCosts) {
   EXPECT_FALSE(log("log.jsonl").empty());
   ASSERT_EQ(train(1, "--data data.safetensors --steps 1 --log-jsonl log.jsonl").code, 0);
   EXPECT_FALSE(log("log.jsonl")[0].contains("comm_bytes"));
+  EXPECT_FALSE(log("log.jsonl")[0].contains("communication_bytes_by_axes"));
 }
 
 TEST_F(RunRanksTest, WeightsDoNotDependOnTheNumberOfRanks) {

@@ -47,6 +47,24 @@ public:
     key(name);
     line += std::to_string(*value);
   }
+  void sent(const char *name, const std::optional<SentBytes> &bytes) {
+    if (!bytes)
+      return;
+    key(name);
+    const auto object = [this](const auto &map, auto &&value) {
+      line += '{';
+      for (const auto &[name, inside] : map) {
+        line += line.back() == '{' ? "" : ",";
+        appendJsonString(line, name);
+        line += ':';
+        value(inside);
+      }
+      line += '}';
+    };
+    object(*bytes, [&](const auto &byAxes) {
+      object(byAxes, [&](uint64_t count) { line += std::to_string(count); });
+    });
+  }
   std::string finish() {
     if (!nonFinite.empty()) {
       key("non_finite");
@@ -91,6 +109,7 @@ std::string ds::rt::toJson(const StepRecord &record) {
                     ",\"nvme\":" + std::to_string(record.peakBytes->nvme) + "}";
   }
   builder.count("comm_bytes", record.commBytes);
+  builder.sent("communication_bytes_by_axes", record.sentBytes);
   builder.number("comm_seconds", record.commSeconds);
   builder.number("comm_exposed_seconds", record.commExposedSeconds);
   builder.number("eval_loss", record.evalLoss);

@@ -5,6 +5,7 @@
 #include "Process/Messages.h"
 #include "Program/Shape.h"
 #include "Program/Stages.h"
+#include "SentBytes.h"
 #include "ds/Runtime/Program/Collective.h"
 
 #include <fmt/format.h>
@@ -29,13 +30,8 @@ std::string sliceName(const Program &program, const Command &command) {
 
 /// What a plan's trace says of the same command: of a collective the bytes that this rank sends.
 double tracedBytes(const Program &program, const Command &command) {
-  if (command.kind != CommandKind::Collective)
-    return command.bytes;
-  const Collective &collective = program.collectives[command.callee];
-  const CollectiveTraits &traits = traitsOf(collective.kind);
-  const uint64_t ranks = program.mesh.size(collective.axes), element = byteSize(collective.dtype);
-  const uint64_t input = collective.elements * element * traits.count(traits.input, ranks);
-  return static_cast<double>(traits.sentBytes(input, element, ranks));
+  return command.kind == CommandKind::Collective ? static_cast<double>(sentBytes(program, command))
+                                                 : command.bytes;
 }
 
 /// A parameter that several stages share counts once.

@@ -6,6 +6,7 @@
 #include "Process/Clock.h"
 #include "Process/Messages.h"
 #include "Report.h"
+#include "SentBytes.h"
 
 #include "ds/Runtime/Files/AtomicFile.h"
 
@@ -15,6 +16,9 @@
 #include <utility>
 
 namespace ds::rt {
+
+/// Collectives that the table at the end names, unless all are asked for: what ranks tell then is ten lines.
+static constexpr size_t kShortSummary = 6;
 
 //===----------------------------------------------------------------------===//
 // Files
@@ -69,6 +73,7 @@ Status RunReport::writeTrace() const {
 
 void RunReport::begin(uint64_t tokens) {
   const Program &program = run.program();
+  sent = sentByStep(program);
   if (!run.options.trace.empty()) {
     nameTracks(trace.emplace(run.team.rank(), run.team.world()), program, run.team.rank());
     trace->setOrigin(nowNs()); // all ranks have just met
@@ -133,6 +138,7 @@ void RunReport::addCommunication(StepRecord &record) {
     return;
   const CommTotals now = run.team.totals();
   record.commBytes = now.bytes - communicated.bytes;
+  record.sentBytes = sent;
   record.commSeconds = now.seconds - communicated.seconds;
   record.commExposedSeconds = static_cast<double>(run.executor->takeExposedNs()) * 1e-9;
   communicated = now;
@@ -154,6 +160,14 @@ void RunReport::addGraph(StepRecord &record) {
 void RunReport::addTo(StepRecord &record) {
   addCommunication(record);
   addGraph(record);
+}
+
+std::string RunReport::summary() const {
+  const bool whole = run.options.wholeSummary || run.program().watch.comms;
+  std::string text = run.team.summary(whole ? SIZE_MAX : kShortSummary);
+  if (!text.empty())
+    text = "communication of rank 0\n" + text;
+  return text + describeSent(sent);
 }
 
 void RunReport::skip() {

@@ -40,6 +40,8 @@ public:
   void profile(uint64_t index, double seconds, const std::vector<Timing> &timings) const;
   /// Adds what the step's collectives cost, and whether it was a graph.
   void addTo(StepRecord &record);
+  /// What rank 0's communication has cost, for the end of the run; empty where there was none.
+  std::string summary() const;
   /// Leaves out what was measured beside training: the trace shows training, and so do the figures of
   /// communication.
   void skip();
@@ -63,6 +65,7 @@ private:
   std::optional<PrintedSteps> printed; ///< likewise
   std::optional<ChromeTrace> trace;
   CommTotals communicated; ///< until the last step's end
+  SentBytes sent;          ///< by this rank in a step
   bool toldOfGraph = false;
 };
 

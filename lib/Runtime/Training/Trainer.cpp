@@ -24,9 +24,6 @@ namespace ds::rt {
 /// Storage that takes longer for one read or write is told of.
 static constexpr std::chrono::seconds kStoragePatience(60);
 
-/// Collectives that the table at the end names, unless all are asked for: what ranks tell then is ten lines.
-static constexpr size_t kShortSummary = 6;
-
 Status Run::make() {
   if (Status status = report.open(); !status)
     return status;
@@ -259,10 +256,8 @@ Status Run::finish() {
     logLine(summary);
   if (const Storage *storage = parts.executor->storageArena(); storage && parts.team.leads())
     logLine(describeTotals(*storage));
-  const bool whole = parts.options.wholeSummary || parts.executor->program().watch.comms;
-  if (const std::string summary = parts.team.summary(whole ? SIZE_MAX : kShortSummary);
-      parts.team.leads() && !summary.empty())
-    logLine("communication of rank 0\n" + summary.substr(0, summary.size() - 1));
+  if (std::string summary = report.summary(); parts.team.leads() && !summary.empty())
+    logLine(summary.substr(0, summary.find_last_not_of('\n') + 1));
   return stopping ? Status(interruption()) : Status();
 }
 

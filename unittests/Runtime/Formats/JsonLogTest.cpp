@@ -70,6 +70,16 @@ TEST_F(JsonLogTest, KeysOfTheContract) {
       R"("step_seconds":0.125,"samples_per_second":32.0,"peak_bytes":{"device":100,"host":20,"nvme":3}})");
 }
 
+TEST_F(JsonLogTest, SaysWhatIsSentByKindAndAxes) {
+  StepRecord record;
+  record.commBytes = 9;
+  record.sentBytes = SentBytes{{"all_gather", {{"dp.local", 64}, {"dp.node", 8}}}, {"send", {{"pp", 3}}}};
+  EXPECT_THAT(toJson(record), HasSubstr(R"("comm_bytes":9,"communication_bytes_by_axes":)"
+                                        R"({"all_gather":{"dp.local":64,"dp.node":8},"send":{"pp":3}})"));
+  record.sentBytes.emplace();
+  EXPECT_THAT(toJson(record), HasSubstr(R"("communication_bytes_by_axes":{}})"));
+}
+
 TEST_F(JsonLogTest, SaysWhenAndAfterHowMuch) {
   StepRecord record = step(2);
   record.time = 1795700000.25;

@@ -15,14 +15,20 @@
 #include "ds/Support/Error.h"
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
 namespace ds::rt {
 
+/// Bytes that a rank sends, by kind of collective, then by axes of the mesh: {"all_gather": {"dp.local":
+/// 64}}.
+using SentBytes = std::map<std::string, std::map<std::string, uint64_t>>;
+
 /// What is known after a step. The keys of the JSON, in this order: step, time, samples, tokens, loss,
 /// grad_norm, lr, loss_scale, skipped, targets, step_seconds, samples_per_second, peak_bytes, comm_bytes,
-/// comm_seconds, comm_exposed_seconds, eval_loss, graph, graph_reason, non_finite.
+/// communication_bytes_by_axes, comm_seconds, comm_exposed_seconds, eval_loss, graph, graph_reason,
+/// non_finite.
 struct StepRecord {
   uint64_t step = 0;               ///< counts from 1
   std::optional<double> time;      ///< after it and its evaluation: seconds since 1970, UTC
@@ -42,6 +48,7 @@ struct StepRecord {
   std::optional<double> samplesPerSecond;
   std::optional<ArenaBytes> peakBytes;
   std::optional<uint64_t> commBytes;        ///< of the step's collectives on this rank; see CommStat
+  std::optional<SentBytes> sentBytes;       ///< by this rank in the step, as plans count them
   std::optional<double> commSeconds;        ///< in them, on all streams
   std::optional<double> commExposedSeconds; ///< that compute stood still for them
   std::optional<double> evalLoss;           ///< after the steps at which held-out data was evaluated
