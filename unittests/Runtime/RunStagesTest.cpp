@@ -97,18 +97,21 @@ TEST_F(RunStagesTest, SayWhatEachStageHas) {
   EXPECT_THAT(train(1, 2, "--steps 1").out, Not(HasSubstr("stage")));
 }
 
-/// h and its gradient are 2 x 5 floats of a rank, twice a step; along dp 30 or 15 gradients and on stage 1 the loss, of
-/// which each of two ranks sends 2 * ceil(n / 2); along pp the norm.
+/// h and its gradient are 2 x 5 floats of a rank, twice a step; along dp 30 or 15 gradients and on stage 1
+/// the loss, of which each of two ranks sends 2 * ceil(n / 2); along pp the norm.
 TEST_F(RunStagesTest, TellWhatRanksSendByAxes) {
   const Outcome two = train(2, 2, "--steps 2 --log-jsonl log.jsonl --log-ranks all");
   ASSERT_EQ(two.code, 0) << two.err;
   const nlohmann::json first = {{"all_reduce", {{"dp", 4 * 30}, {"pp", 4 * 2}}}, {"send", {{"pp", 2 * 40}}}},
-                       last = {{"all_reduce", {{"dp", 4 * (16 + 2)}, {"pp", 4 * 2}}}, {"send", {{"pp", 2 * 40}}}};
+                       last = {{"all_reduce", {{"dp", 4 * (16 + 2)}, {"pp", 4 * 2}}},
+                               {"send", {{"pp", 2 * 40}}}};
   for (const auto &line : log("log.jsonl"))
     EXPECT_EQ(line["communication_bytes_by_axes"], first);
   for (const auto &line : log("log.rank3.jsonl"))
     EXPECT_EQ(line["communication_bytes_by_axes"], last);
-  EXPECT_THAT(two.err, HasSubstr("sent by rank 0 in a step: all_reduce 120 B along dp, 8 B along pp; send 80 B along pp"));
+  EXPECT_THAT(
+      two.err,
+      HasSubstr("sent by rank 0 in a step: all_reduce 120 B along dp, 8 B along pp; send 80 B along pp"));
 }
 
 /// What is written on two stages is read on one, and the other way round.
@@ -169,10 +172,12 @@ TEST_F(RunStagesTest, EvaluateAlone) {
   EXPECT_THAT(two.out, HasSubstr("eval_loss"));
 }
 
-/// A number that is lost is named where it was lost first, whichever stage sees it first in its own order.
+/// A number that is lost is named where it was lost first: by the fifth command of stage 0, although the
+/// first one of stage 1 gets it.
 TEST_F(RunStagesTest, NameTheStageThatHasLostANumber) {
   writeData("data.safetensors", 64, /*badSample=*/1);
-  const Outcome outcome = train(2, 1, "--steps 2 --on-nan stop");
+  write(StagedRegression(2, 1, /*idle=*/4).b.program);
+  const Outcome outcome = trainProgram("p.dsx", 2, "--steps 2 --on-nan stop");
   EXPECT_EQ(outcome.code, 8);
   EXPECT_THAT(outcome.err, HasSubstr("rank 0 on host"));
   EXPECT_THAT(outcome.err, HasSubstr("the input 'x' has nan at element 6"));

@@ -16,7 +16,9 @@ public:
   static constexpr uint32_t kMicroBatches = 2;
   ProgramBuilder b;
 
-  explicit StagedRegression(uint32_t stages, uint32_t dp = 1) : stages(stages), dp(dp), rows(4 / dp) {
+  /// `idle` commands of the first stage go before its forward, for nothing.
+  explicit StagedRegression(uint32_t stages, uint32_t dp = 1, uint32_t idle = 0)
+      : stages(stages), dp(dp), idle(idle), rows(4 / dp) {
     b.program.accumulation = kMicroBatches;
     for (uint32_t stage = 0; stage < stages; ++stage) {
       if (stage > 0)
@@ -91,6 +93,8 @@ private:
   }
 
   void forward(bool isFirst, bool isLast, const std::string &name, uint32_t loss) {
+    for (uint32_t i = 0; isFirst && i < idle; ++i)
+      b.library(LibraryFn::Fill, {of.part}, {bits(0)});
     if (isFirst)
       matmul({of.x, layers[0].w, of.h}, false, true);
     if (!isLast)
@@ -159,7 +163,7 @@ private:
     b.program.stages[stage].evaluation = static_cast<int32_t>(b.segment({Work::Evaluation}, "evaluation"));
   }
 
-  const uint32_t stages, dp;
+  const uint32_t stages, dp, idle;
   const int64_t rows; ///< of a micro-batch of a rank
   Layer layers[2] = {};
   Buffers of = {};

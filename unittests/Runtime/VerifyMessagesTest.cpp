@@ -205,17 +205,17 @@ TEST(VerifyMessages, SchedulesAreFollowed) {
 }
 
 TEST(VerifyMessages, EvaluationsMeetToo) {
-  const auto evaluation = [](bool ofBoth) {
+  const auto evaluation = [](bool receives) {
     Pair pair;
     Program &p = pair.b.program;
     for (uint32_t stage : {0u, 1u}) {
-      if (stage == 1 && !ofBoth)
-        continue;
-      p.segments.push_back({"evaluation", stage, 0, {Work::Evaluation}, uint32_t(p.commands.size()), 1});
+      const uint32_t commands = stage == 0 || receives;
+      p.segments.push_back(
+          {"evaluation", stage, 0, {Work::Evaluation}, uint32_t(p.commands.size()), commands});
       p.stages[stage].evaluation = static_cast<int32_t>(p.segments.size() - 1);
       if (stage == 0)
         pair.b.send("e", pair.h[0], 1);
-      else
+      else if (receives)
         pair.b.receive("e", pair.h[1], 0);
     }
     return pair.verdict();
