@@ -73,10 +73,9 @@ static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribut
     return expect(isa<WorkAttr>(attribute.getValue()), "#ds.work<forward>");
   if (attribute.getName() == DsDialect::kSegmentAttr)
     return expect(isa<SegmentAttr>(attribute.getValue()), "#ds.segment<forward, backward>");
-  if (attribute.getName() != DsDialect::kLayerAttr)
-    return success();
-  auto layer = dyn_cast<StringAttr>(attribute.getValue());
-  return expect(layer && !layer.empty(), "\"h.0.attn\"");
+  if (attribute.getName() == DsDialect::kLayerAttr)
+    return expect(isa<LayerAttr>(attribute.getValue()), "#ds.layer<\"h\", 0, \"attn\">");
+  return success();
 }
 
 /// Verifies an attribute that only modules have.
@@ -206,6 +205,15 @@ LogicalResult SegmentAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
 
 SegmentAttr SegmentAttr::of(Operation *func) {
   return func->getAttrOfType<SegmentAttr>(DsDialect::kSegmentAttr);
+}
+
+//===----------------------------------------------------------------------===//
+// #ds.gradient
+//===----------------------------------------------------------------------===//
+
+FlatSymbolRefAttr GradientAttr::stateOf(FunctionOpInterface func, unsigned index) {
+  auto gradient = func.getResultAttrOfType<GradientAttr>(index, DsDialect::kStateAttr);
+  return gradient ? gradient.getState() : FlatSymbolRefAttr();
 }
 
 //===----------------------------------------------------------------------===//

@@ -187,7 +187,7 @@ std::string mlir::ds::describeSpeculation(ModuleOp module, const cost::Rates &ra
       if (auto launch = dyn_cast<LaunchOp>(op))
         updates += launch.getPredicate() ? runsPerStep(func) : 0;
       auto copy = dyn_cast<CallOp>(op);
-      if (copy && copy->hasAttr(kEarlyAttr))
+      if (copy && copy.getSpeculative())
         bytes += cast<BufferType>(copy.getBuffers().back().getType()).getSizeInBytes();
     }
   if (updates == 0)

@@ -32,3 +32,17 @@ module attributes {ds.decisions = #ds.decisions<search = {least_stride = 0, hold
 // CHECK: module attributes {ds.machine = #ds.machine<target = "cuda:sm_90", node_local_saves = true>}
 module attributes {ds.machine = #ds.machine<node_local_saves = true, target = "cuda:sm_90">} {
 }
+
+// -----
+
+// What ops and results say beside their own attributes.
+// CHECK: -> (tensor<f32> {ds.state = @s}, tensor<f32> {ds.state = #ds.gradient<@w>})
+func.func @said(%x: tensor<f32>) -> (tensor<f32> {ds.state = @s}, tensor<f32> {ds.state = #ds.gradient<@w>}) {
+  // CHECK: {ds.layer = #ds.layer<"wte">}
+  %a = ds.neg %x {ds.layer = #ds.layer<"wte">} : tensor<f32>
+  // CHECK: {ds.layer = #ds.layer<"h", 3>}
+  %b = ds.neg %a {ds.layer = #ds.layer<"h", 3>} : tensor<f32>
+  // CHECK: {ds.layer = #ds.layer<"", 3, "attn.w">}
+  %c = ds.neg %b {ds.layer = #ds.layer<"", 3, "attn.w">} : tensor<f32>
+  return %b, %c : tensor<f32>, tensor<f32>
+}

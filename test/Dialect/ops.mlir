@@ -263,6 +263,10 @@ func.func @predicated(%a: !ds.buffer<tensor<4xf32>, [1], host>, %b: !ds.buffer<t
   ds.presumed %c as %g unless %w : !ds.buffer<tensor<f32>, [], host>, !ds.buffer<tensor<i1>, [], host>
   // CHECK: ds.launch @kernel_1 ins(%{{.*}}) outs(%{{.*}}) when(%{{.*}} : !ds.buffer<tensor<i1>, [], host>) on host :
   ds.launch @kernel_1 ins(%a) outs(%b) when(%p : !ds.buffer<tensor<i1>, [], host>) on host : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>
+  // CHECK: ds.launch @kernel_1 ins(%{{.*}}) outs(%{{.*}}) on host speculative :
+  ds.launch @kernel_1 ins(%a) outs(%b) on host speculative : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>
+  // CHECK: ds.call copy(%{{.*}}, %{{.*}}) writes [1] params [] on host measured 1.250000e-01 speculative :
+  ds.call copy(%a, %b) writes [1] params [] on host measured 1.250000e-01 speculative : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>
   return
 }
 
@@ -274,6 +278,8 @@ func.func @buffers(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
   %c = ds.alloc activations offset 128 : !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.view %{{.*}} offset 4 :
   %v = ds.view %b offset 4 : !ds.buffer<tensor<4x8xf32>, [8, 1], device> -> !ds.buffer<tensor<4x4xf32>, [8, 1], device>
+  // CHECK: ds.alloc workspace offset 4096 alignment 256 : !ds.buffer<tensor<512xi8>, [1], device>
+  %w = ds.alloc workspace offset 4096 alignment 256 : !ds.buffer<tensor<512xi8>, [1], device>
   // CHECK: ds.launch @kernel_0 ins(%{{.*}}) outs(%{{.*}}) on compute :
   ds.launch @kernel_0 ins(%a) outs(%c) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>
   // CHECK: ds.launch @any ins(%{{.*}}) outs(%{{.*}}) extent 4 on compute :

@@ -82,8 +82,24 @@ func.func @text() attributes {ds.segment = "last"} { return }
 // -----
 
 func.func @silent(%x: tensor<4xf32>) {
-  // expected-error@+1 {{expects ds.layer to be as "h.0.attn", but got ""}}
-  %n = ds.neg %x {ds.layer = ""} : tensor<4xf32>
+  // expected-error@+1 {{expects ds.layer to be as #ds.layer<"h", 0, "attn">, but got "h.0"}}
+  %n = ds.neg %x {ds.layer = "h.0"} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @unnamed(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expects a layer to have a name or a number}}
+  %n = ds.neg %x {ds.layer = #ds.layer<"">} : tensor<4xf32>
+  return
+}
+
+// -----
+
+func.func @negative(%x: tensor<4xf32>) {
+  // expected-error@+1 {{expects a layer's number that is not negative, but got -1}}
+  %n = ds.neg %x {ds.layer = #ds.layer<"h", -1>} : tensor<4xf32>
   return
 }
 

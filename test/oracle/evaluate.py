@@ -70,8 +70,8 @@ class Function:
         entries = re.findall(r"\{([^{}]*)\}", found.group(1)) if found else []
         parsed = []
         for entry in entries:
-            match = re.search(r'ds\.(\w+) = (?:@"?([\w.$-]+)"?|"([^"]*)")', entry)
-            parsed.append((match.group(1), match.group(2) or match.group(3)) if match else None)
+            match = re.search(r'ds\.(\w+) = (?:(?:#ds\.(\w+)<)?@"?([\w.$-]+)"?|"([^"]*)")', entry)
+            parsed.append((match.group(2) or match.group(1), match.group(3) or match.group(4)) if match else None)
         return parsed
 
 

@@ -52,7 +52,8 @@ def Ds_Dialect : Dialect {
   let hasConstantMaterializer = 1;
   let dependentDialects = ["arith::ArithDialect", "math::MathDialect", "func::FuncDialect"];
   let extraClassDeclaration = [{
-    /// Function argument and result attribute: the state that the value holds (a FlatSymbolRefAttr).
+    /// Function argument and result attribute: the state that the value holds (a FlatSymbolRefAttr), or, of a result of
+    /// a differentiated forward, whose gradient it is (a GradientAttr).
     static constexpr StringLiteral kStateAttr = "ds.state";
     /// Function argument attribute: name of a forward argument that the host fills (a StringAttr).
     static constexpr StringLiteral kInputAttr = "ds.input";
@@ -60,10 +61,8 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kSegmentAttr = "ds.segment";
     /// Op attribute: which work of a step the op is part of (a WorkAttr); see Work.h.
     static constexpr StringLiteral kWorkAttr = "ds.work";
-    /// Op attribute: the layer of the model that the op belongs to (a StringAttr, not empty); see Work.h.
+    /// Op attribute: the layer of the model that the op belongs to (a LayerAttr); see Work.h.
     static constexpr StringLiteral kLayerAttr = "ds.layer";
-    /// Function result attribute of a differentiated forward: the state whose gradient this is.
-    static constexpr StringLiteral kGradientAttr = "ds.gradient";
     /// Module attribute: how to train (a TrainingAttr; see Training.h).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
     /// Module attribute: what was left to the compiler, and how it chose (a DecisionsAttr; see Decisions.h).
@@ -139,6 +138,46 @@ def Ds_SegmentAttr : AttrDef<Ds_Dialect, "Segment"> {
     bool does(Work work) const { return ::llvm::is_contained(getWorks(), work); }
     /// The segment that `func` is, or null.
     static SegmentAttr of(::mlir::Operation *func);
+  }];
+}
+
+def Ds_LayerAttr : AttrDef<Ds_Dialect, "Layer"> {
+  let mnemonic = "layer";
+  let summary = "Layer of the model that an op belongs to";
+  let description = [{
+    `#ds.layer<"h", 3, "attn">` is the part `attn` of layer 3 of the stack `h`; models call it h.3.attn. The first part
+    of a name that is a number is that of the layer. `#ds.layer<"wte">` has none, `#ds.layer<"", 3>` is called 3.
+  }];
+  let parameters = (ins StringRefParameter<"what comes before the number, or the whole name">:$stack,
+                        "std::optional<int64_t>":$number, StringRefParameter<"what comes after it">:$part);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    /// The layer that a model calls `name`, which is not empty.
+    static LayerAttr named(::mlir::MLIRContext *context, ::llvm::StringRef name);
+    /// The layer that `op` says, or else its location; null for none.
+    static LayerAttr of(::mlir::Operation *op);
+    /// As the model calls it.
+    std::string getName() const;
+    /// What all parts of one numbered layer share; nothing where there is no number.
+    std::optional<std::pair<::llvm::StringRef, int64_t>> getBlock() const {
+      return getNumber() ? std::optional(std::pair(getStack(), *getNumber())) : std::nullopt;
+    }
+  }];
+}
+
+def Ds_GradientAttr : AttrDef<Ds_Dialect, "Gradient"> {
+  let mnemonic = "gradient";
+  let summary = "Whose gradient a result is";
+  let description = [{
+    `-> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>})`: the second result is the gradient of the loss by the
+    state `@w`. ds-differentiate appends such results, and ds-build-step reads them.
+  }];
+  let parameters = (ins "::mlir::FlatSymbolRefAttr":$state);
+  let assemblyFormat = "`<` $state `>`";
+  let extraClassDeclaration = [{
+    /// Of which state result `index` of `func` is the gradient; null where it is none.
+    static ::mlir::FlatSymbolRefAttr stateOf(::mlir::FunctionOpInterface func, unsigned index);
   }];
 }
 

@@ -87,6 +87,8 @@ def ScheduledOpInterface : OpInterface<"ScheduledOpInterface"> {
       [{ return 0; }]>,
     InterfaceMethod<"Bytes that it touches beside its workspace, or that a collective sends.", "int64_t", "getTraffic",
       (ins), [{}], [{ return ::mlir::ds::sizeOfBuffers($_op->getOperands()); }]>,
+    InterfaceMethod<"Whether it does not wait for the norm: an update that may be wrong, or a copy of what that changes.",
+      "bool", "getSpeculative", (ins), [{}], [{ return false; }]>,
     InterfaceMethod<"The event that it records.", "::std::optional<int64_t>", "getRecordedEvent", (ins), [{}],
       [{ return ::std::nullopt; }]>,
     InterfaceMethod<"The event that it waits for.", "::std::optional<int64_t>", "getAwaitedEvent", (ins), [{}],

@@ -183,16 +183,25 @@ def Ds_AllocOp : Ds_Op<"alloc", [OnBuffers]> {
   let summary = "Reserves memory for a value of one segment";
   let description = [{
     The buffer lives from its first to its last use in issue order: there is no release. `offset`, in bytes from
-    the start of the arena, is what planning adds. `category` is the line of the memory report it counts in.
+    the start of the arena, is what planning adds; it is a multiple of `alignment` bytes, where more is asked for than
+    all allocations have. `category` is the line of the memory report it counts in.
 
     Constraints:
     - (C1) the buffer is contiguous.
 
     Example: `%b = ds.alloc activations : !ds.buffer<tensor<4x8xf32>, [8, 1], device>`
+
+    Example: `%w = ds.alloc workspace offset 4096 alignment 256 : !ds.buffer<tensor<512xi8>, [1], device>`
   }];
-  let arguments = (ins Ds_AllocCategoryAttr:$category, OptionalAttr<I64Attr>:$offset);
+  let arguments = (ins Ds_AllocCategoryAttr:$category, OptionalAttr<I64Attr>:$offset,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>:$alignment);
   let results = (outs Res<Ds_BufferType, "", [MemAlloc]>:$buffer);
-  let assemblyFormat = "custom<Keyword>($category) (`offset` $offset^)? attr-dict `:` qualified(type($buffer))";
+  let assemblyFormat = [{
+    custom<Keyword>($category) (`offset` $offset^)? (`alignment` $alignment^)? attr-dict `:` qualified(type($buffer))
+  }];
+  let builders = [OpBuilder<(ins "BufferType":$buffer, "AllocCategory":$category), [{
+    build($_builder, $_state, buffer, category, /*offset=*/IntegerAttr(), /*alignment=*/IntegerAttr());
+  }]>];
   let hasVerifier = 1;
 }
 
@@ -243,17 +252,23 @@ def Ds_LaunchOp : Ds_CommandOp<"launch", ["getLabel"], [DeclareOpInterfaceMethod
     - (C5) `when` names a truth value in the host's memory, and the launch is on stream host: it does nothing where that is
       false.
 
+    A `speculative` launch does not wait for the norm that says whether it is right; ds-speculate-updates makes it.
+
     Example: `ds.launch @any ins(%a, %b) outs(%c, %d) extent 4, 8 on compute : (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>) -> (!ds.buffer<tensor<4xf32>, [1], device>, !ds.buffer<tensor<8xf32>, [1], device>)`
 
     Example: `ds.launch @kernel_0 ins(%a) outs(%b) on compute : (!ds.buffer<tensor<4xf32>, [1], device>) -> !ds.buffer<tensor<4xf32>, [1], device>`
 
+    Example: `ds.launch @kernel_1 ins(%a) outs(%b) on host speculative : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>`
+
     Example: `ds.launch @kernel_1 ins(%a) outs(%b) when(%p : !ds.buffer<tensor<i1>, [], host>) on host : (!ds.buffer<tensor<4xf32>, [1], host>) -> !ds.buffer<tensor<4xf32>, [1], host>`
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<Ds_BufferType>:$inputs, Variadic<Ds_BufferType>:$outputs,
-                       Optional<Ds_BufferType>:$predicate, OptionalAttr<DenseI64ArrayAttr>:$extents, Ds_StreamAttr:$stream);
+                       Optional<Ds_BufferType>:$predicate, OptionalAttr<DenseI64ArrayAttr>:$extents, Ds_StreamAttr:$stream,
+                       UnitAttr:$speculative);
   let assemblyFormat = [{
     $kernel `ins` `(` $inputs `)` `outs` `(` $outputs `)` (`extent` custom<Numbers>($extents)^)?
-    (`when` `(` $predicate^ `:` qualified(type($predicate)) `)`)? `on` custom<Keyword>($stream) attr-dict `:`
+    (`when` `(` $predicate^ `:` qualified(type($predicate)) `)`)? `on` custom<Keyword>($stream)
+    (`speculative` $speculative^)? attr-dict `:`
     functional-type($inputs, $outputs)
   }];
   let builders = [OpBuilder<(ins "::llvm::StringRef":$kernel, "::mlir::ValueRange":$inputs, "::mlir::ValueRange":$outputs,
@@ -294,20 +309,31 @@ def Ds_CallOp : Ds_CommandOp<"call", ["getLabel", "getCountedFlops", "getTraffic
   let summary = "Runs a library function";
   let description = [{
     `callee` is a function of include/ds/Runtime/Program/Library.h, operands are in its order; those at the positions
-    `writes` are written (and those among `reads_writes` also read). `params` are integers and floats.
+    `writes` are written (and those among `reads_writes` also read). `params` are integers and floats. Of a call that was
+    timed on the machine of the program, `measured_seconds` counts in place of what the rates of the device say. A
+    `speculative` call keeps what a speculative launch overwrites.
 
     Constraints:
     - (C1) positions in `writes` are operands' positions.
 
     Example: `ds.call fill(%b) writes [0] params [0.000000e+00] on compute : !ds.buffer<tensor<4xf32>, [1], device>`
+
+    Example: `ds.call copy(%a, %b) writes [1] params [] on host measured 1.250000e-01 speculative : !ds.buffer<tensor<4xf32>, [1], host>, !ds.buffer<tensor<4xf32>, [1], host>`
   }];
   let arguments = (ins Ds_LibraryFnAttr:$callee, Variadic<Ds_BufferType>:$buffers, Optional<Ds_BufferType>:$workspace,
                        DenseI64ArrayAttr:$writes, ArrayAttr:$params, Ds_StreamAttr:$stream,
-                       OptionalAttr<I64Attr>:$flops);
+                       OptionalAttr<I64Attr>:$flops, OptionalAttr<F64Attr>:$measured_seconds, UnitAttr:$speculative);
   let assemblyFormat = [{
     custom<Keyword>($callee) `(` $buffers `)` `writes` $writes `params` $params (`workspace` `(` $workspace^ `:` qualified(type($workspace)) `)`)?
-    `on` custom<Keyword>($stream) attr-dict `:` qualified(type($buffers))
+    `on` custom<Keyword>($stream) (`measured` $measured_seconds^)? (`speculative` $speculative^)? attr-dict `:`
+    qualified(type($buffers))
   }];
+  let builders = [OpBuilder<(ins "::ds::rt::LibraryFn":$callee, "::mlir::ValueRange":$buffers,
+                                 "::llvm::ArrayRef<int64_t>":$writes, "::mlir::ArrayAttr":$params, "StreamKind":$stream,
+                                 CArg<"::mlir::IntegerAttr", "{}">:$flops), [{
+    build($_builder, $_state, callee, buffers, /*workspace=*/Value(), writes, params, stream, flops,
+          /*measured_seconds=*/FloatAttr(), /*speculative=*/false);
+  }]>];
   let hasVerifier = 1;
 }
 

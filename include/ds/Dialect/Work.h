@@ -24,8 +24,8 @@ inline bool isForward(Operation *op) { return getWork(op) == Work::Forward; }
 /// and terminators.
 bool needsWork(Operation *op);
 
-/// The layer that an op or a location names ("h.3.attn"), or empty. What the op says comes before what its
-/// location does.
+/// The name of the layer of an op or a location ("h.3.attn"), or empty. What the op says comes before what
+/// its location does. Passes compare layers by LayerAttr.
 std::string layerOf(Operation *op);
 std::string layerOf(Location loc);
 

@@ -52,7 +52,7 @@ private:
   double computeSeconds(ScheduledOpInterface command, ArrayRef<double> distances);
   double collectiveSeconds(CommunicateOp op) const;
   double transferSeconds(TransferOp op) const;
-  bool isPassedOver(Operation *command) const;
+  bool isPassedOver(ScheduledOpInterface command) const;
   struct KernelFacts {
     KernelWork work;
     int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels

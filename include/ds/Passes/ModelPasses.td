@@ -184,7 +184,7 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
 
     Ensures:
     - `@forward` returns, after its own results, one gradient per trainable parameter that influences the loss, in
-      argument order, marked `ds.gradient = @parameter`, of the parameter's type.
+      argument order, marked `ds.state = #ds.gradient<@parameter>`, of the parameter's type.
     - The seed is 1 / (`gradient_accumulation_steps` of `ds.training` * ranks along `samples` of `ds.mesh`), with 1 for
       what is not said and for the ranks where `reduce_op` is "sum": the only place where means over micro-batches and
       ranks are made, so that gradients of the micro-steps of one step on all ranks add up to the
@@ -208,7 +208,7 @@ def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
     ```
     becomes
     ```
-    func.func @forward(%x: ..., %w: ...) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+    func.func @forward(%x: ..., %w: ...) -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
       ...
       %one = ds.constant dense<1.0> : tensor<f32>
       %g = ds.broadcast %one dims [] : tensor<f32> -> tensor<4x8xf32>

@@ -11,10 +11,6 @@
 
 namespace mlir::ds {
 
-/// On a call whose time was measured on the machine of the program: seconds, which count in place of what
-/// the rates of the device say.
-inline constexpr llvm::StringLiteral kMeasuredSecondsAttr = "measured_seconds";
-
 /// Calls of one product.
 struct ProductChoice {
   std::string product, form; ///< as rt::productKey and rt::spell have them

@@ -70,17 +70,10 @@ bool endsWith(func::FuncOp func, StateOp state);
 /// The argument of `func`, which takes buffers, that holds `state`; added where there is none.
 Value addStateArgument(func::FuncOp func, StateOp state);
 
-/// Attribute of an allocation whose address must be a multiple of so many bytes, more than all have.
-inline constexpr StringLiteral kAlignmentAttr = "ds.alignment";
-
 /// Bytes that a plan gives a buffer: in storage whole units, which a disk writes as one.
 int64_t reservedBytes(BufferType type);
 /// The same of an allocation: whole units as well where storage is moved through it.
 int64_t reservedBytes(AllocOp alloc);
-
-/// Attribute of commands that ds-speculate-updates has added: updates that do not wait for the norm, and
-/// copies of what they change.
-inline constexpr StringLiteral kEarlyAttr = "ds.early";
 
 /// Attribute that gives inputs their place, in bytes from the start of the device's arena.
 inline constexpr StringLiteral kOffsetAttr = "ds.offset";

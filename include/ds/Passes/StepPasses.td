@@ -65,7 +65,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
 
     With `{optimizer = {type = "sgd", lr = 0.5}}`
     ```
-    func.func @forward(%x: ..., %w: tensor<8xf32> {ds.state = @w}) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+    func.func @forward(%x: ..., %w: tensor<8xf32> {ds.state = @w}) -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
       ...
       return %l, %g : tensor<f32>, tensor<8xf32>
     }

@@ -76,7 +76,7 @@ def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
   let summary = "Gives products the form that was measured fastest";
   let description = [{
     Reads a file of `ds-run --tune` and gives each matmul call on the compute stream that it knows the form that was
-    fastest (ProductForm.h), as four params after its own, and the time that was measured, as `measured_seconds`.
+    fastest (ProductForm.h), as four params after its own, and the time that was measured.
 
     Requires: phase scheduled, no workspaces yet. On CUDA, and without a file, nothing happens.
     Ensures: (E1) calls of the same types, sizes and orders of operands have the same form, so that what is recomputed has
@@ -85,7 +85,7 @@ def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
 
     ```
     ds.call matmul(%a, %b, %c) writes [2] params [0, 0, 0, 0] ...
-    ->  ds.call matmul(%a, %b, %c) writes [2] params [0, 0, 0, 0, 0, 0, 0, 3072] ... {measured_seconds = 1.84e-01 : f64}
+    ->  ds.call matmul(%a, %b, %c) writes [2] params [0, 0, 0, 0, 0, 0, 0, 3072] ... measured 1.84e-01
     ```
   }];
   let options = [

@@ -3,23 +3,12 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 using namespace ds::analysis;
 
 /// Rounds `value` up to a multiple of `unit`.
 static int64_t alignTo(int64_t value, int64_t unit) { return (value + unit - 1) / unit * unit; }
-
-std::string ds::analysis::layerOfParameter(const std::string &name) {
-  for (size_t begin = 0; begin < name.size();) {
-    size_t end = std::min(name.find('.', begin), name.size());
-    bool isNumber = end > begin && std::all_of(name.begin() + begin, name.begin() + end,
-                                               [](unsigned char letter) { return std::isdigit(letter); });
-    if (isNumber)
-      return name.substr(0, end);
-    begin = end + 1;
-  }
-  return "";
-}
 
 /// For each parameter whether every rank keeps it whole. One that would go beyond the bound of all is passed
 /// over, later smaller ones may still fit.
@@ -83,12 +72,12 @@ std::vector<BucketPlan> ds::analysis::layOutBuckets(const std::vector<BucketPara
                                                     const BucketLimits &limits) {
   std::vector<bool> persistent = findPersistent(parameters, limits);
   BucketFiller filler(parameters, limits);
-  const std::string *layer = nullptr;
+  std::optional<uint32_t> layer;
   for (uint32_t index = 0; index < parameters.size(); ++index) {
     if (!persistent[index]) {
       if (layer && *layer != parameters[index].layer)
         filler.endLayer();
-      layer = &parameters[index].layer;
+      layer = parameters[index].layer;
     }
     filler.add(index, persistent[index]);
   }

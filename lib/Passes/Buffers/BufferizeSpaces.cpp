@@ -29,9 +29,7 @@ static constexpr unsigned kSlots = 2; ///< more would only wait for the slower l
 
 static int64_t elementBytes(Type type) { return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8); }
 
-void FunctionBufferizer::alignToUnit(AllocOp alloc) {
-  alloc->setAttr(kAlignmentAttr, Builder(alloc.getContext()).getI64IntegerAttr(kUnit));
-}
+void FunctionBufferizer::alignToUnit(AllocOp alloc) { alloc.setAlignment(kUnit); }
 
 /// The next piece of staging memory, as `type`.
 Value FunctionBufferizer::nextStaging(RankedTensorType type, Location loc) {

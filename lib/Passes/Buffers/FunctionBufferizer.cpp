@@ -227,7 +227,7 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
     arguments.push_back(buffer);
   }
   auto cost = dyn_cast<CostOpInterface>(op.getOperation());
-  builder.create<CallOp>(loc, call.callee, arguments, Value(), writes, builder.getArrayAttr(call.params),
+  builder.create<CallOp>(loc, call.callee, arguments, writes, builder.getArrayAttr(call.params),
                          streamFor(space), cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
   return success();
 }
@@ -248,8 +248,8 @@ void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
 void FunctionBufferizer::bufferizePad(PadOp op) {
   Value whole = makeBuffer(op.getResult());
   bind(op.getResult(), whole);
-  builder.create<CallOp>(op.getLoc(), ::ds::rt::LibraryFn::Fill, whole, Value(), ArrayRef<int64_t>{0},
-                         builder.getArrayAttr(builder.getF64FloatAttr(0)), streamFor(space), IntegerAttr());
+  builder.create<CallOp>(op.getLoc(), ::ds::rt::LibraryFn::Fill, whole, ArrayRef<int64_t>{0},
+                         builder.getArrayAttr(builder.getF64FloatAttr(0)), streamFor(space));
   StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
                                  tensorType(op.getInput()).getShape());
   copy(buffers.at(op.getInput()), createView(whole, window, op.getLoc()), op.getLoc());
@@ -360,12 +360,12 @@ Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
 }
 
 void FunctionBufferizer::copy(Value from, Value to, Location loc) {
-  builder.create<CallOp>(loc, ::ds::rt::LibraryFn::Copy, ValueRange{from, to}, Value(), ArrayRef<int64_t>{1},
-                         builder.getArrayAttr({}), streamFor(bufferType(to).getSpace()), IntegerAttr());
+  builder.create<CallOp>(loc, ::ds::rt::LibraryFn::Copy, ValueRange{from, to}, ArrayRef<int64_t>{1},
+                         builder.getArrayAttr({}), streamFor(bufferType(to).getSpace()));
 }
 
 Value FunctionBufferizer::allocate(RankedTensorType type, AllocCategory category, Location loc, Space space) {
-  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space), category, IntegerAttr());
+  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space), category);
   if (space == Space::Nvme)
     alignToUnit(alloc);
   return alloc;

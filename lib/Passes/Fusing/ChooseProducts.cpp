@@ -43,7 +43,7 @@ static SmallVector<CallOp> productsOf(Operation *op) {
 /// Appends the form's params, and notes the measured time.
 static void choose(CallOp call, const rt::TunedProduct &product) {
   Builder builder(call.getContext());
-  call->setAttr(kMeasuredSecondsAttr, builder.getF64FloatAttr(product.seconds));
+  call.setMeasuredSeconds(APFloat(product.seconds));
   if (product.form == rt::ProductForm{})
     return;
   SmallVector<Attribute> params(call.getParams().begin(), call.getParams().end());
@@ -55,7 +55,7 @@ static void choose(CallOp call, const rt::TunedProduct &product) {
 std::vector<ProductChoice> mlir::ds::productChoices(ModuleOp module) {
   std::vector<ProductChoice> choices;
   for (CallOp call : productsOf(module)) {
-    auto seconds = call->getAttrOfType<FloatAttr>(kMeasuredSecondsAttr);
+    std::optional<APFloat> seconds = call.getMeasuredSeconds();
     if (!seconds)
       continue;
     const RuntimeCall product(call);
@@ -64,7 +64,7 @@ std::vector<ProductChoice> mlir::ds::productChoices(ModuleOp module) {
     if (known == choices.end())
       choices.push_back({std::move(key),
                          rt::spell(rt::formOf({product.params.data(), product.params.size()})), 1,
-                         seconds.getValueAsDouble()});
+                         seconds->convertToDouble()});
     else
       ++known->calls;
   }

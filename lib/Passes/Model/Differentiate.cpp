@@ -203,7 +203,7 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
       return error << results.front();
     }
     for (unsigned index = 0; index < results.size(); ++index)
-      if (forward.getResultAttr(index, DsDialect::kGradientAttr))
+      if (GradientAttr::stateOf(forward, index))
         return forward.emitOpError("expects a forward without gradients, but result ") << index << " is one";
     return success();
   }
@@ -236,10 +236,10 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
           forward.emitRemark() << "parameter " << name << " does not influence the loss: it has no gradient";
         continue;
       }
-      auto attrs = DictionaryAttr::get(
-          &getContext(), NamedAttribute(StringAttr::get(&getContext(), DsDialect::kGradientAttr), name));
+      Builder builder(&getContext());
       gradients.push_back(gradient);
-      allAttrs.push_back(attrs);
+      allAttrs.push_back(builder.getDictionaryAttr(
+          builder.getNamedAttr(DsDialect::kStateAttr, GradientAttr::get(&getContext(), name))));
     }
     // All at once: each insertion makes the function's type anew.
     forward.insertResults(SmallVector<unsigned>(gradients.size(), forward.getNumResults()),

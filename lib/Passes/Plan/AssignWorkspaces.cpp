@@ -32,10 +32,10 @@ static void assign(Operation *op, MutableOperandRange workspace, uint64_t bytes,
     return;
   OpBuilder builder(op);
   auto type = RankedTensorType::get({static_cast<int64_t>(bytes)}, builder.getI8Type());
-  auto alloc = builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type, space),
-                                       AllocCategory::Workspace, IntegerAttr());
+  auto alloc =
+      builder.create<AllocOp>(op->getLoc(), BufferType::getContiguous(type, space), AllocCategory::Workspace);
   if (alignment > 0)
-    alloc->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(alignment));
+    alloc.setAlignment(alignment);
   workspace.assign(alloc.getBuffer());
 }
 

@@ -69,8 +69,7 @@ static void addSegment(func::FuncOp func, uint32_t segment, ModuleProblem &modul
     PackBuffer buffer;
     buffer.bytes = reservedBytes(alloc);
     buffer.segment = segment;
-    if (auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr))
-      buffer.alignment = alignment.getInt();
+    buffer.alignment = alloc.getAlignment().value_or(buffer.alignment);
     buffer.begin = lifetime.begin;
     buffer.end = lifetime.end;
     module.allocs.push_back({alloc, module.add(type.getSpace(), buffer)});

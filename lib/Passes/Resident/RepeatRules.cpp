@@ -5,7 +5,7 @@
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 
-#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -80,29 +80,22 @@ SmallVector<Value> Carried::findNarrow() const {
 
 SmallVector<Value> mlir::ds::findNarrowValues(func::FuncOp func) { return Carried(func).findNarrow(); }
 
-/// The numbered layer that `layer` is or lies in: up to the first part that is a number; empty where none is.
-static StringRef numberedLayer(StringRef layer) {
-  for (size_t begin = 0, end; begin < layer.size(); begin = end + 1) {
-    end = std::min(layer.find('.', begin), layer.size());
-    StringRef part = layer.slice(begin, end);
-    if (!part.empty() && llvm::all_of(part, [](char c) { return llvm::isDigit(c); }))
-      return layer.take_front(end);
-  }
-  return {};
+/// The numbered layer that `value` is made in, by stack and number.
+static std::optional<std::pair<StringRef, int64_t>> blockOf(Value value) {
+  LayerAttr layer = LayerAttr::of(value.getDefiningOp());
+  return layer ? layer.getBlock() : std::nullopt;
 }
 
 SmallVector<Value> mlir::ds::findLayerEnds(ArrayRef<Value> narrow) {
-  SmallVector<std::string> layers;
-  for (Value value : narrow)
-    layers.push_back(numberedLayer(layerOf(value.getDefiningOp())).str());
+  auto blocks = llvm::map_to_vector(narrow, blockOf);
+  if (llvm::none_of(blocks, [](const auto &block) { return block.has_value(); }))
+    return SmallVector<Value>(narrow);
   SmallVector<Value> ends;
   for (size_t index = 0; index < narrow.size(); ++index)
-    if (index + 1 == narrow.size() || layers[index] != layers[index + 1])
+    if (index + 1 == narrow.size() || blocks[index] != blocks[index + 1])
       ends.push_back(narrow[index]);
-  if (llvm::all_of(layers, [](const std::string &layer) { return layer.empty(); }))
-    return SmallVector<Value>(narrow);
-  // What comes behind the last layer is read at once.
-  while (numberedLayer(layerOf(ends.back().getDefiningOp())).empty())
+  // What comes after the last layer is read at once.
+  while (!blockOf(ends.back()))
     ends.pop_back();
   return ends;
 }
@@ -133,12 +126,8 @@ RepeatRules RepeatRules::named(ArrayRef<std::string> names) {
 
 /// The number of the layer that `op` is part of, or nothing.
 static std::optional<int64_t> numberOf(Operation *op) {
-  const std::string name = layerOf(op);
-  StringRef layer = numberedLayer(name);
-  int64_t number = 0;
-  if (layer.empty() || layer.rsplit('.').second.getAsInteger(10, number))
-    return layer.getAsInteger(10, number) ? std::nullopt : std::optional(number);
-  return number;
+  LayerAttr layer = LayerAttr::of(op);
+  return layer ? layer.getNumber() : std::nullopt;
 }
 
 /// Whether a group that is made again has `op`.

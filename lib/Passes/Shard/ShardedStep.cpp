@@ -10,6 +10,8 @@
 
 #include "mlir/IR/TypeUtilities.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
@@ -182,11 +184,13 @@ void ShardedStep::insertLast(Operation *declared) {
 
 void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
   llvm::StringMap<uint32_t> kinds;
+  std::map<std::optional<std::pair<StringRef, int64_t>>, uint32_t> layers; // by stack and number
   std::vector<analysis::BucketParameter> parameters;
   for (const Candidate &candidate : candidates) {
     uint32_t kind = kinds.try_emplace(candidate.kind, kinds.size()).first->second;
     StateOp parameter = candidate.parameter;
-    parameters.push_back({analysis::layerOfParameter(parameter.getSymName().str()),
+    auto layer = LayerAttr::named(module.getContext(), parameter.getSymName()).getBlock();
+    parameters.push_back({layers.try_emplace(layer, layers.size()).first->second,
                           parameter.getLocalType().getNumElements(), kind});
   }
   const ShardingOptions &sharding = options.sharding;

@@ -227,7 +227,7 @@ struct BuildStep : mlir::ds::impl::BuildStepBase<BuildStep> {
       return error;
     }
     for (unsigned index = 0; index < forward.getNumResults(); ++index)
-      if (forward.getResultAttr(index, DsDialect::kGradientAttr))
+      if (GradientAttr::stateOf(forward, index))
         return success();
     InFlightDiagnostic error =
         forward.emitOpError("expects at least one gradient among its results, but got none");

@@ -21,7 +21,7 @@ void StepSegment::takeResults() {
   loss = terminator->getOperand(0);
   for (unsigned index = 1; index < func.getNumResults(); ++index) {
     Value value = terminator->getOperand(index);
-    if (auto parameter = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kGradientAttr))
+    if (FlatSymbolRefAttr parameter = GradientAttr::stateOf(func, index))
       gradients[parameter.getAttr()] = value;
     else if (auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr))
       written[state.getAttr()] = value;

@@ -36,13 +36,13 @@ using namespace mlir::ds;
 static constexpr int64_t kStep = 64;
 
 /// Element type and alignment: what a pool's windows have in common.
-using Kind = std::pair<Type, Attribute>;
+using Kind = std::pair<Type, IntegerAttr>;
 
 /// Elements that windows of `alloc`'s pool begin at multiples of: where storage is moved, whole units.
 static int64_t stepOf(AllocOp alloc) {
-  auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr);
+  std::optional<int64_t> alignment = alloc.getAlignment();
   int64_t bits = alloc.getBuffer().getType().getTensor().getElementTypeBitWidth();
-  return alignment ? std::max<int64_t>(alignment.getInt() * 8 / bits, 1) : kStep;
+  return alignment ? std::max<int64_t>(*alignment * 8 / bits, 1) : kStep;
 }
 
 namespace {
@@ -123,8 +123,7 @@ static PoolWindows findWindows(func::FuncOp func, CommandCosts &costs) {
   }
   PoolWindows windows;
   for (auto &[root, window] : found)
-    windows[{cast<BufferType>(root.getType()).getTensor().getElementType(),
-             window.alloc->getAttr(kAlignmentAttr)}]
+    windows[{cast<BufferType>(root.getType()).getTensor().getElementType(), window.alloc.getAlignmentAttr()}]
         .push_back(window);
   return windows;
 }
@@ -205,9 +204,9 @@ static int64_t findPeak(func::FuncOp func, const PoolWindows &windows, ArrayRef<
 static void makePool(func::FuncOp func, Kind kind, std::vector<Window> &windows, int64_t elements) {
   OpBuilder builder = OpBuilder::atBlockBegin(&func.getBody().front());
   auto type = BufferType::getContiguous(RankedTensorType::get(elements, kind.first), Space::Host);
-  auto pool = builder.create<AllocOp>(func.getLoc(), type, AllocCategory::Workspace, IntegerAttr());
+  auto pool = builder.create<AllocOp>(func.getLoc(), type, AllocCategory::Workspace);
   if (kind.second)
-    pool->setAttr(kAlignmentAttr, kind.second);
+    pool.setAlignmentAttr(kind.second);
   for (Window &window : windows)
     moveTo(pool, window);
 }

@@ -186,22 +186,20 @@ void UpdateSpeculator::speculate(const Update &update) {
   SmallVector<Operation *> &place = early[earliestPlace(update.accesses, position.at(launch))];
   listener.follow(launch);
   builder.setInsertionPoint(launch);
-  UnitAttr isEarly = builder.getUnitAttr();
   IRMapping undo;
   for (Value buffer : update.undone) {
     auto type = cast<BufferType>(buffer.getType());
     auto copyType = BufferType::getContiguous(type.getTensor(), type.getSpace());
-    auto copy = builder.create<AllocOp>(buffer.getLoc(), copyType, AllocCategory::Optimizer, IntegerAttr());
+    auto copy = builder.create<AllocOp>(buffer.getLoc(), copyType, AllocCategory::Optimizer);
     auto call = builder.create<CallOp>(buffer.getLoc(), ::ds::rt::LibraryFn::Copy, ValueRange{buffer, copy},
-                                       Value(), ArrayRef<int64_t>{1}, builder.getArrayAttr({}),
-                                       StreamKind::Host, IntegerAttr());
-    call->setAttr(kEarlyAttr, isEarly);
+                                       ArrayRef<int64_t>{1}, builder.getArrayAttr({}), StreamKind::Host);
+    call.setSpeculative(true);
     place.push_back(call);
     undo.map(buffer, copy.getBuffer());
   }
   auto first = builder.create<LaunchOp>(launch.getLoc(), launch.getKernel(), update.inputs,
                                         launch.getOutputs(), launch.getExtentsAttr(), StreamKind::Host);
-  first->setAttr(kEarlyAttr, isEarly);
+  first.setSpeculative(true);
   place.push_back(first);
   for (OpOperand &input : launch.getInputsMutable())
     input.set(undo.lookupOrDefault(input.get()));

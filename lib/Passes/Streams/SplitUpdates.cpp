@@ -50,7 +50,7 @@ static int64_t elementBytes(Value buffer) {
 /// maybe again stays whole.
 static bool isUniform(Operation *op) {
   auto launch = dyn_cast<LaunchOp>(op);
-  return launch && !launch->hasAttr(kEarlyAttr) && !launch.getPredicate() &&
+  return launch && !launch.getSpeculative() && !launch.getPredicate() &&
          launch.getStream() == StreamKind::Host && launch.getExtents() && launch.getNumItems() == 1;
 }
 
@@ -235,7 +235,7 @@ AllocOp UpdateSplitter::allocate(Value like, int64_t elements) {
   builder.setInsertionPointToStart(&func.getBody().front());
   auto type = BufferType::getContiguous(
       RankedTensorType::get(elements, typeOf(like).getTensor().getElementType()), Space::Host);
-  return builder.create<AllocOp>(like.getLoc(), type, AllocCategory::Workspace, IntegerAttr());
+  return builder.create<AllocOp>(like.getLoc(), type, AllocCategory::Workspace);
 }
 
 /// A window of `count` elements for what `own` holds, which is number `index` of its chain, in a ring.
@@ -258,7 +258,7 @@ Value UpdateSplitter::slotFor(Value own, unsigned index, int64_t count) {
   ring.elements = std::max(ring.elements, count);
   while (ring.sets.size() <= turn % sets) {
     ring.sets.push_back(allocate(own, kUnit));
-    ring.sets.back()->setAttr(kAlignmentAttr, builder.getI64IntegerAttr(kUnit));
+    ring.sets.back().setAlignment(kUnit);
   }
   auto window = BufferType::getContiguous(RankedTensorType::get(count, element), Space::Host);
   return builder.create<ViewOp>(own.getLoc(), window, ring.sets[turn % sets].getBuffer(), 0);

@@ -6,7 +6,6 @@
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
-#include "ds/Passes/ProductChoices.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
@@ -184,8 +183,8 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   const LibraryFn function = call.getCallee();
   cost::DType dtype = arithmeticType(call);
   double bytes = bytesOf(call.getBuffers());
-  if (auto measured = call->getAttrOfType<FloatAttr>(kMeasuredSecondsAttr))
-    return measured.getValueAsDouble();
+  if (std::optional<APFloat> measured = call.getMeasuredSeconds())
+    return measured->convertToDouble();
   if (function == LibraryFn::Matmul)
     return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
   if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward) {
@@ -199,10 +198,10 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
 }
 
 /// Whether `command` is one that does nothing in the case that is costed.
-bool CommandCosts::isPassedOver(Operation *command) const {
-  if (command->hasAttr(kEarlyAttr))
+bool CommandCosts::isPassedOver(ScheduledOpInterface command) const {
+  if (command.getSpeculative())
     return early == EarlyUpdates::Waiting;
-  auto launch = dyn_cast<LaunchOp>(command);
+  auto launch = dyn_cast<LaunchOp>(*command);
   return launch && launch.getPredicate() && early == EarlyUpdates::Stand;
 }
 

@@ -207,10 +207,9 @@ int64_t mlir::ds::reservedBytes(BufferType type) {
 }
 
 int64_t mlir::ds::reservedBytes(AllocOp alloc) {
-  auto alignment = alloc->getAttrOfType<IntegerAttr>(kAlignmentAttr);
   int64_t bytes = reservedBytes(alloc.getBuffer().getType());
-  return alignment && alignment.getInt() == ::ds::rt::kStorageUnit ? llvm::alignTo(bytes, alignment.getInt())
-                                                                   : bytes;
+  return alloc.getAlignment() == ::ds::rt::kStorageUnit ? llvm::alignTo(bytes, ::ds::rt::kStorageUnit)
+                                                        : bytes;
 }
 
 bool mlir::ds::endsWith(func::FuncOp func, StateOp state) {

@@ -22,7 +22,7 @@ func.func @forward() {
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
 // expected-error@+1 {{expects a forward without gradients, but result 1 is one}}
-func.func @forward(%w: tensor<f32> {ds.state = @w}) -> (tensor<f32>, tensor<f32> {ds.gradient = @w}) {
+func.func @forward(%w: tensor<f32> {ds.state = @w}) -> (tensor<f32>, tensor<f32> {ds.state = #ds.gradient<@w>}) {
   return %w, %w : tensor<f32>, tensor<f32>
 }
 

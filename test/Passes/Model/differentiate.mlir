@@ -25,7 +25,7 @@ ds.state @w2 role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(devic
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[X:.*]]: tensor<2x4x8xf32> {ds.input = "x"}, %[[T:.*]]: tensor<8xi64>
 // CHECK-SAME: %[[W1:.*]]: tensor<16x8xf32> {{.*}}, %[[B1:.*]]: tensor<16xf32> {{.*}}, %[[W2:.*]]: tensor<16x5xf32>
-// CHECK-SAME: -> (tensor<f32>, tensor<16x8xf32> {ds.gradient = @w1}, tensor<16xf32> {ds.gradient = @b1}, tensor<16x5xf32> {ds.gradient = @w2})
+// CHECK-SAME: -> (tensor<f32>, tensor<16x8xf32> {ds.state = #ds.gradient<@w1>}, tensor<16xf32> {ds.state = #ds.gradient<@b1>}, tensor<16x5xf32> {ds.state = #ds.gradient<@w2>})
 func.func @forward(%x: tensor<2x4x8xf32> {ds.input = "x"}, %t: tensor<8xi64> {ds.input = "t"},
                    %w1: tensor<16x8xf32> {ds.state = @w1}, %b1: tensor<16xf32> {ds.state = @b1},
                    %w2: tensor<16x5xf32> {ds.state = @w2}) -> tensor<f32> {
@@ -90,7 +90,7 @@ ds.state @u role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device
 
 // CHECK-LABEL: func.func @forward
 // CHECK-SAME: %[[F:[a-z0-9]*]]: tensor<4x4xf32> {ds.state = @f}
-// CHECK-SAME: -> (tensor<f32>, tensor<4x4xf32> {ds.gradient = @w}) {
+// CHECK-SAME: -> (tensor<f32>, tensor<4x4xf32> {ds.state = #ds.gradient<@w>}) {
 func.func @forward(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds.state = @w},
                    %f: tensor<4x4xf32> {ds.state = @f}, %u: tensor<4x4xf32> {ds.state = @u}) -> tensor<f32> {
   %unused = ds.exp %u : tensor<4x4xf32>

@@ -7,7 +7,7 @@ module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // CHECK-LABEL: @takes_smaller_pieces
 // NONE-LABEL: @takes_smaller_pieces
 func.func @takes_smaller_pieces(%q: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, %k: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, %lse: !ds.buffer<tensor<64x12x1024xf32>, [12288, 1024, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<12608000xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<12608000xi8>, [1], device>
   // NONE-NEXT: ds.call attention_backward
   ds.call attention_backward(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x12x1024xf32>, [12288, 1024, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>
   return
@@ -17,8 +17,8 @@ func.func @takes_smaller_pieces(%q: !ds.buffer<tensor<64x1024x12x64xbf16>, [7864
 // CHECK-LABEL: @keeps_the_little_of_the_forward
 // NONE-LABEL: @keeps_the_little_of_the_forward
 func.func @keeps_the_little_of_the_forward(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<512xi8>, [1], device>
-  // NONE-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<512xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<512xi8>, [1], device>
+  // NONE-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<512xi8>, [1], device>
   ds.call attention_forward(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
   return
 }

@@ -5,7 +5,7 @@ module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // 64 * 32 results * 4 bytes * 16 partial sums = 131072.
 // CHECK-LABEL: @gives_a_product_room_for_partial_results
 func.func @gives_a_product_room_for_partial_results(%a: !ds.buffer<tensor<64x48xbf16>, [48, 1], device>, %b: !ds.buffer<tensor<32x48xbf16>, [48, 1], device>, %c: !ds.buffer<tensor<64x32xbf16>, [32, 1], device>) {
-  // CHECK-NEXT: %[[W:.*]] = ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<131072xi8>, [1], device>
+  // CHECK-NEXT: %[[W:.*]] = ds.alloc workspace alignment 256 : !ds.buffer<tensor<131072xi8>, [1], device>
   // CHECK-NEXT: ds.call matmul({{.*}}) {{.*}}workspace(%[[W]]
   ds.call matmul(%a, %b, %c) writes [2] params [0, 1, 0, 0] on compute : !ds.buffer<tensor<64x48xbf16>, [48, 1], device>, !ds.buffer<tensor<32x48xbf16>, [48, 1], device>, !ds.buffer<tensor<64x32xbf16>, [32, 1], device>
   return
@@ -14,7 +14,7 @@ func.func @gives_a_product_room_for_partial_results(%a: !ds.buffer<tensor<64x48x
 // One result takes 4 * 16 bytes, rounded up to the alignment.
 // CHECK-LABEL: @rounds_up
 func.func @rounds_up(%a: !ds.buffer<tensor<1x48xf32>, [48, 1], device>, %b: !ds.buffer<tensor<1x48xf32>, [48, 1], device>, %c: !ds.buffer<tensor<1x1xf32>, [1, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<256xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<256xi8>, [1], device>
   ds.call matmul(%a, %b, %c) writes [2] params [0, 1, 0, 0] on compute : !ds.buffer<tensor<1x48xf32>, [48, 1], device>, !ds.buffer<tensor<1x48xf32>, [48, 1], device>, !ds.buffer<tensor<1x1xf32>, [1, 1], device>
   return
 }
@@ -22,7 +22,7 @@ func.func @rounds_up(%a: !ds.buffer<tensor<1x48xf32>, [48, 1], device>, %b: !ds.
 // Logits of GPT-2 would ask for 3 GiB: 32 MiB are enough for sm_90.
 // CHECK-LABEL: @knows_a_limit
 func.func @knows_a_limit(%a: !ds.buffer<tensor<1024x768xbf16>, [768, 1], device>, %b: !ds.buffer<tensor<50257x768xbf16>, [768, 1], device>, %c: !ds.buffer<tensor<1024x50257xbf16>, [50257, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<33554432xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<33554432xi8>, [1], device>
   ds.call matmul(%a, %b, %c) writes [2] params [0, 1, 0, 0] on compute : !ds.buffer<tensor<1024x768xbf16>, [768, 1], device>, !ds.buffer<tensor<50257x768xbf16>, [768, 1], device>, !ds.buffer<tensor<1024x50257xbf16>, [50257, 1], device>
   return
 }
@@ -38,7 +38,7 @@ func.func @leaves_other_kernels_without(%ids: !ds.buffer<tensor<2x3xi64>, [3, 1]
 // Counters and descriptors of an engine: 512 bytes.
 // CHECK-LABEL: @gives_attention_a_little
 func.func @gives_attention_a_little(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
-  // CHECK-NEXT: %[[W:.*]] = ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<512xi8>, [1], device>
+  // CHECK-NEXT: %[[W:.*]] = ds.alloc workspace alignment 256 : !ds.buffer<tensor<512xi8>, [1], device>
   // CHECK-NEXT: ds.call attention_forward({{.*}}) {{.*}}workspace(%[[W]]
   ds.call attention_forward(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
   return
@@ -47,7 +47,7 @@ func.func @gives_attention_a_little(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [327
 // 4 bytes for each of 2 * 4 * 128 rows, 2 bytes for each of 2 * 4 * 128 * 128 scores, and 512: 266752.
 // CHECK-LABEL: @gives_its_gradient_room_for_the_scores
 func.func @gives_its_gradient_room_for_the_scores(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<266752xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<266752xi8>, [1], device>
   ds.call attention_backward(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>
   return
 }
@@ -56,7 +56,7 @@ func.func @gives_its_gradient_room_for_the_scores(%q: !ds.buffer<tensor<2x128x4x
 // 8 * (25165824 + 49152) + 512 = 201720320.
 // CHECK-LABEL: @cuts_large_batches
 func.func @cuts_large_batches(%q: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, %k: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, %lse: !ds.buffer<tensor<64x12x1024xf32>, [12288, 1024, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<201720320xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<201720320xi8>, [1], device>
   ds.call attention_backward(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x12x1024xf32>, [12288, 1024, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>, !ds.buffer<tensor<64x1024x12x64xbf16>, [786432, 768, 64, 1], device>
   return
 }
@@ -65,7 +65,7 @@ func.func @cuts_large_batches(%q: !ds.buffer<tensor<64x1024x12x64xbf16>, [786432
 // gradients of keys and values of each head 4 * 4 * 8192 * 128, and 512: 553779712, one key head at once.
 // CHECK-LABEL: @cuts_long_sequences
 func.func @cuts_long_sequences(%q: !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, %k: !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, %lse: !ds.buffer<tensor<1x32x8192xf32>, [262144, 8192, 1], device>) {
-  // CHECK-NEXT: ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<553779712xi8>, [1], device>
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<553779712xi8>, [1], device>
   ds.call attention_backward(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x32x8192xf32>, [262144, 8192, 1], device>, !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x8192x32x128xbf16>, [33554432, 4096, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>, !ds.buffer<tensor<1x8192x8x128xbf16>, [8388608, 1024, 128, 1], device>
   return
 }
@@ -154,7 +154,7 @@ func.func @leaves_convolutions_over_three_dimensions(%x: !ds.buffer<tensor<1x2x4
 // 40000 numbers are 3 blocks of 16384, 16384 are one, none are none: 4 sums of 4 bytes.
 // CHECK-LABEL: @keeps_the_sums_of_blocks
 func.func @keeps_the_sums_of_blocks(%x: !ds.buffer<tensor<200x200xbf16>, [200, 1], device>, %y: !ds.buffer<tensor<16384xf32>, [1], device>, %z: !ds.buffer<tensor<4x0xf32>, [0, 1], device>, %s: !ds.buffer<tensor<f64>, [], device>) {
-  // CHECK-NEXT: %[[W:.*]] = ds.alloc workspace {ds.alignment = 256 : i64} : !ds.buffer<tensor<16xi8>, [1], device>
+  // CHECK-NEXT: %[[W:.*]] = ds.alloc workspace alignment 256 : !ds.buffer<tensor<16xi8>, [1], device>
   // CHECK-NEXT: ds.call sum_of_squares({{.*}}) {{.*}}workspace(%[[W]]
   ds.call sum_of_squares(%x, %y, %z, %s) writes [3] params [] on compute : !ds.buffer<tensor<200x200xbf16>, [200, 1], device>, !ds.buffer<tensor<16384xf32>, [1], device>, !ds.buffer<tensor<4x0xf32>, [0, 1], device>, !ds.buffer<tensor<f64>, [], device>
   return

@@ -12,8 +12,8 @@ module attributes {ds.phase = #ds.phase<resident>} {
   // CHECK: func.func @last(%[[M:[a-z0-9]+]]: !ds.buffer<tensor<50x50xf32>, [50, 1], nvme>
   func.func @last(%m: !stored {ds.state = @m}) -> (!stored {ds.state = @m})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    // CHECK-DAG: ds.alloc workspace offset 0 {ds.alignment = 4096 : i64} : !ds.buffer<tensor<1024xf32>, [1], host>
-    // CHECK-DAG: ds.alloc workspace offset 4096 {ds.alignment = 4096 : i64} : !ds.buffer<tensor<1024xf32>, [1], host>
+    // CHECK-DAG: ds.alloc workspace offset 0 alignment 4096 : !ds.buffer<tensor<1024xf32>, [1], host>
+    // CHECK-DAG: ds.alloc workspace offset 4096 alignment 4096 : !ds.buffer<tensor<1024xf32>, [1], host>
     // CHECK: ds.transfer %{{.*}} to %{{.*}} on storage : !ds.buffer<tensor<1024xf32>, [1], nvme>, !ds.buffer<tensor<1024xf32>, [1], host>
     // CHECK: ds.record [[READ0:[0-9]+]] on storage
     // CHECK: ds.wait [[READ0]] on to_device

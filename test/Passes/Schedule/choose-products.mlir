@@ -31,7 +31,7 @@ func.func @keeps_other_products(%a: !ds.buffer<tensor<5x8xf32>, [8, 1], device>,
 // The usual form needs no params; its time is told.
 // CHECK-LABEL: @tells_the_time_of_a_product_that_is_best_as_it_is
 func.func @tells_the_time_of_a_product_that_is_best_as_it_is(%a: !ds.buffer<tensor<4x8xf32>, [8, 1], device>, %b: !ds.buffer<tensor<6x8xf32>, [8, 1], device>, %c: !ds.buffer<tensor<4x6xf32>, [6, 1], device>) {
-  // CHECK: ds.call matmul({{.*}}) writes [2] params [0, 1, 0, 0] on compute {measured_seconds = 1.250000e-01 : f64}
+  // CHECK: ds.call matmul({{.*}}) writes [2] params [0, 1, 0, 0] on compute measured 1.250000e-01
   ds.call matmul(%a, %b, %c) writes [2] params [0, 1, 0, 0] on compute : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<6x8xf32>, [8, 1], device>, !ds.buffer<tensor<4x6xf32>, [6, 1], device>
   return
 }
@@ -39,8 +39,8 @@ func.func @tells_the_time_of_a_product_that_is_best_as_it_is(%a: !ds.buffer<tens
 // The second result is a piece of something wider, as that of a product made again may be: both need the same bits.
 // CHECK-LABEL: @gives_products_made_again_the_same_form
 func.func @gives_products_made_again_the_same_form(%a: !ds.buffer<tensor<4x8xf32>, [8, 1], device>, %b: !ds.buffer<tensor<8x6xf32>, [6, 1], device>, %c: !ds.buffer<tensor<4x6xf32>, [6, 1], device>, %d: !ds.buffer<tensor<4x6xf32>, [12, 1], device>) {
-  // CHECK: ds.call matmul({{.*}}) writes [2] params [0, 0, 0, 0, 0, 0, 0, 64] on compute {measured_seconds = 2.500000e-01 : f64}
-  // CHECK: ds.call matmul({{.*}}) writes [2] params [0, 0, 0, 0, 0, 0, 0, 64] on compute {measured_seconds = 2.500000e-01 : f64}
+  // CHECK: ds.call matmul({{.*}}) writes [2] params [0, 0, 0, 0, 0, 0, 0, 64] on compute measured 2.500000e-01
+  // CHECK: ds.call matmul({{.*}}) writes [2] params [0, 0, 0, 0, 0, 0, 0, 64] on compute measured 2.500000e-01
   ds.call matmul(%a, %b, %c) writes [2] params [0, 0, 0, 0] on compute : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x6xf32>, [6, 1], device>, !ds.buffer<tensor<4x6xf32>, [6, 1], device>
   ds.call matmul(%a, %b, %d) writes [2] params [0, 0, 0, 0] on compute : !ds.buffer<tensor<4x8xf32>, [8, 1], device>, !ds.buffer<tensor<8x6xf32>, [6, 1], device>, !ds.buffer<tensor<4x6xf32>, [12, 1], device>
   return

@@ -67,13 +67,13 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: return
   func.func @others(%m0: !host {ds.state = @m0}, %n: !nvme {ds.state = @n}, %g: !device {ds.state = @g})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %a0 = ds.alloc activations {ds.alignment = 4096 : i64} : !host
+    %a0 = ds.alloc activations alignment 4096 : !host
     ds.transfer %n to %a0 on storage : !nvme, !host
     ds.launch @kernel_0 ins(%m0, %a0) outs(%m0) extent 1000 on host : (!host, !host) -> !host
-    %a1 = ds.alloc activations {ds.alignment = 4096 : i64} : !host
+    %a1 = ds.alloc activations alignment 4096 : !host
     ds.transfer %n to %a1 on storage : !nvme, !host
     ds.launch @kernel_0 ins(%m0, %a1) outs(%m0) extent 1000 on host : (!host, !host) -> !host
-    %a2 = ds.alloc activations {ds.alignment = 4096 : i64} : !host
+    %a2 = ds.alloc activations alignment 4096 : !host
     ds.transfer %n to %a2 on storage : !nvme, !host
     ds.launch @kernel_0 ins(%m0, %a2) outs(%m0) extent 1000 on host : (!host, !host) -> !host
     %b0 = ds.alloc activations : !host

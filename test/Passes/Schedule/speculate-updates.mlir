@@ -21,8 +21,8 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.launch @guess ins() outs(%[[ONE]]) on host
   // CHECK: ds.transfer %[[G]] to %[[GH:.*]] on to_host
   // CHECK: %[[UNDO:.*]] = ds.alloc optimizer : !ds.buffer<tensor<1000xf32>, [1], host>
-  // CHECK: ds.call copy(%[[M]], %[[UNDO]]) writes [1] params [] on host {ds.early
-  // CHECK: ds.launch @update ins(%[[M]], %[[GH]], %[[ONE]]) outs(%[[M]], %[[SENT:.*]]) extent 1000 on host {ds.early
+  // CHECK: ds.call copy(%[[M]], %[[UNDO]]) writes [1] params [] on host speculative
+  // CHECK: ds.launch @update ins(%[[M]], %[[GH]], %[[ONE]]) outs(%[[M]], %[[SENT:.*]]) extent 1000 on host speculative
   // CHECK: ds.transfer %[[H]] to %[[HH:.*]] on to_host
   // CHECK: ds.call copy(%[[V]], %[[UNDO2:.*]]) writes [1]
   // CHECK: ds.launch @update ins(%[[V]], %[[HH]], %[[ONE]])
@@ -118,7 +118,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.launch @judge
   // CHECK: ds.launch @update ins({{.*}}) outs(%{{.*}}, %{{.*}}) extent 1000 on host :
   // CHECK-LABEL: func.func @twice
-  // CHECK: ds.launch @update {{.*}} {ds.early
+  // CHECK: ds.launch @update {{.*}} speculative
   // CHECK: ds.launch @judge
   // CHECK: ds.launch @update {{.*}} when
   // CHECK: ds.launch @update ins({{.*}}) outs(%{{.*}}, %{{.*}}) extent 1000 on host :

@@ -18,7 +18,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // window is read where it is. The scalar is read whole.
   // CHECK-LABEL: func.func @update
   // CHECK-SAME: %[[M:[a-z0-9]+]]: {{.*}}@m}, %[[G:[a-z0-9]+]]: {{.*}}@g}, %[[D:[a-z0-9]+]]: {{.*}}@step}, %[[R:[a-z0-9]+]]:
-  // CHECK: %[[SLOT0:.*]] = ds.alloc workspace {ds.alignment = 4096 : i64} : !ds.buffer<tensor<1024xf32>, [1], host>
+  // CHECK: %[[SLOT0:.*]] = ds.alloc workspace alignment 4096 : !ds.buffer<tensor<1024xf32>, [1], host>
   // CHECK: %[[A0:.*]] = ds.view %[[SLOT0]] offset 0
   // CHECK: %[[M0:.*]] = ds.view %[[M]] offset 0
   // CHECK: ds.transfer %[[M0]] to %[[A0]] on storage
@@ -52,7 +52,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // AHEAD: ds.launch
   func.func @update(%m: !nvme {ds.state = @m}, %g: !host {ds.state = @g}, %d: !device {ds.state = @step}, %r: !scalar {ds.state = @rate})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %a = ds.alloc workspace {ds.alignment = 4096 : i64} : !host
+    %a = ds.alloc workspace alignment 4096 : !host
     ds.transfer %m to %a on storage : !nvme, !host
     ds.launch @kernel_0 ins(%a, %g, %r) outs(%a) extent 2500 on host : (!host, !host, !scalar) -> !host
     ds.transfer %a to %m on storage : !host, !nvme
@@ -67,10 +67,10 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   // CHECK: ds.transfer %{{.*}} on storage : !ds.buffer<tensor<2500xf32>, [1], host>
   func.func @tied(%m: !nvme {ds.state = @m}, %g: !host {ds.state = @g}, %r: !scalar {ds.state = @rate})
       attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %a = ds.alloc workspace {ds.alignment = 4096 : i64} : !host
+    %a = ds.alloc workspace alignment 4096 : !host
     ds.transfer %m to %a on storage : !nvme, !host
     ds.launch @kernel_0 ins(%a, %g, %r) outs(%a) extent 2500 on host : (!host, !host, !scalar) -> !host
-    %c = ds.alloc workspace {ds.alignment = 4096 : i64} : !host
+    %c = ds.alloc workspace alignment 4096 : !host
     ds.transfer %m to %c on storage : !nvme, !host
     ds.call copy(%c, %g) writes [1] params [] on host : !host, !host
     ds.transfer %a to %m on storage : !host, !nvme

@@ -7,7 +7,7 @@
 module @clipped attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer = {type = sgd}, offload = {optimizer = 1.0, speculate = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w})
-      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
     return %l, %x : tensor<f32>, tensor<8xf32>
   }
 }
@@ -30,7 +30,7 @@ module @scaled attributes {ds.training = #ds.training<gradient_clipping = 0.5, o
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @loss_scale role(scalar) init(#ds.init<constant, 256.0, 0.0>) home(device) : tensor<f32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w},
-      %s: tensor<f32> {ds.state = @loss_scale}) -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      %s: tensor<f32> {ds.state = @loss_scale}) -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
     return %l, %x : tensor<f32>, tensor<8xf32>
   }
 }
@@ -55,7 +55,7 @@ module @scaled attributes {ds.training = #ds.training<gradient_clipping = 0.5, o
 module @known attributes {ds.training = #ds.training<optimizer = {type = sgd}, offload = {optimizer = 1.0, speculate = true}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w})
-      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
     return %l, %x : tensor<f32>, tensor<8xf32>
   }
 }

@@ -7,7 +7,7 @@ module attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer
     scheduler = {type = WarmupLR, warmup_num_steps = 10}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xbf16>
   func.func @forward(%x: tensor<8xbf16> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xbf16> {ds.state = @w})
-      -> (tensor<f32>, tensor<8xbf16> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<8xbf16> {ds.state = #ds.gradient<@w>}) {
     return %l, %x : tensor<f32>, tensor<8xbf16>
   }
 }
@@ -29,7 +29,7 @@ module attributes {ds.training = #ds.training<gradient_clipping = 0.5, optimizer
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"}, %l: tensor<f32> {ds.input = "l"},
       %w: tensor<8xf32> {ds.state = @w}, %v: tensor<4xf32> {ds.state = @v})
-      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}, tensor<4xf32> {ds.gradient = @v}) {
+      -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}, tensor<4xf32> {ds.state = #ds.gradient<@v>}) {
     %g = ds.neg %x : tensor<8xf32>
     %h = ds.neg %y : tensor<4xf32>
     return %l, %g, %h : tensor<f32>, tensor<8xf32>, tensor<4xf32>
@@ -52,7 +52,7 @@ module attributes {ds.training = #ds.training<optimizer = {type = sgd}>} {
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %y: tensor<4xf32> {ds.input = "y"}, %l: tensor<f32> {ds.input = "l"},
       %w: tensor<8xf32> {ds.state = @w}, %v: tensor<4xf32> {ds.state = @v})
-      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}, tensor<4xf32> {ds.gradient = @v}) {
+      -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}, tensor<4xf32> {ds.state = #ds.gradient<@v>}) {
     %g = ds.neg %x : tensor<8xf32>
     %h = ds.neg %y : tensor<4xf32>
     return %l, %g, %h : tensor<f32>, tensor<8xf32>, tensor<4xf32>
@@ -74,7 +74,7 @@ module attributes {ds.training = #ds.training<optimizer = {type = sgd}>} {
 module attributes {ds.training = #ds.training<optimizer = {type = lamb}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8xf32> {ds.state = @w})
-      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
     %g = ds.neg %x : tensor<8xf32>
     return %l, %g : tensor<f32>, tensor<8xf32>
   }

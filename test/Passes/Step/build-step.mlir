@@ -6,7 +6,7 @@ module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.5}
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @u role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   func.func @forward(%x: tensor<8xf32> {ds.input = "x"}, %w: tensor<8xf32> {ds.state = @w}, %u: tensor<8xf32> {ds.state = @u})
-      -> (tensor<f32>, tensor<8xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<8xf32> {ds.state = #ds.gradient<@w>}) {
     %p = ds.mul %x, %w : tensor<8xf32>
     %loss = ds.reduce sum %p dims [0] : tensor<8xf32> -> tensor<f32>
     return %loss, %x : tensor<f32>, tensor<8xf32>
@@ -44,7 +44,7 @@ module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.5}
 module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd}>} {
   ds.state @two role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<8x4xf32> {ds.state = @two})
-      -> (tensor<f32>, tensor<8x4xf32> {ds.gradient = @two}) {
+      -> (tensor<f32>, tensor<8x4xf32> {ds.state = #ds.gradient<@two>}) {
     %dw = ds.matmul %x, %g transpose_lhs : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
     return %l, %dw : tensor<f32>, tensor<8x4xf32>
   }
@@ -75,7 +75,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, o
 module attributes {ds.training = #ds.training<gradient_accumulation_steps = 4, optimizer = {type = sgd}>} {
   ds.state @t role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%i: tensor<2xi64> {ds.input = "i"}, %x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %l: tensor<f32> {ds.input = "l"}, %t: tensor<8x4xf32> {ds.state = @t})
-      -> (tensor<f32>, tensor<8x4xf32> {ds.gradient = @t}) {
+      -> (tensor<f32>, tensor<8x4xf32> {ds.state = #ds.gradient<@t>}) {
     %product = ds.matmul %x, %g transpose_lhs : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
     %rows = ds.embedding_grad %i, %g : tensor<2xi64>, tensor<2x4xf32> -> tensor<8x4xf32>
     %dt = ds.add %product, %rows : tensor<8x4xf32>
@@ -105,7 +105,7 @@ module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, o
   ds.state @single role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x4xf32>
   func.func @forward(%x: tensor<2x8xf32> {ds.input = "x"}, %g: tensor<2x4xf32> {ds.input = "g"}, %v: tensor<8x4xf32> {ds.state = @single}, %w: tensor<8x4xf32> {ds.state = @w})
-      -> (tensor<f32>, tensor<8x4xf32> {ds.gradient = @single}, tensor<8x4xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<8x4xf32> {ds.state = #ds.gradient<@single>}, tensor<8x4xf32> {ds.state = #ds.gradient<@w>}) {
     %dv = ds.matmul %x, %g transpose_lhs epilogue(relu) : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
     %dw = ds.matmul %x, %g transpose_lhs : tensor<2x8xf32>, tensor<2x4xf32> -> tensor<8x4xf32>
     %l = ds.reduce sum %dw dims [0, 1] : tensor<8x4xf32> -> tensor<f32>
@@ -126,7 +126,7 @@ module attributes {ds.training = #ds.training<optimizer = {type = sgd, lr = 0.5}
   ds.state @early role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
   func.func @forward(%x: tensor<4x4xf32> {ds.input = "x"}, %v: tensor<4x4xf32> {ds.state = @early}, %w: tensor<4x4xf32> {ds.state = @w})
-      -> (tensor<f32>, tensor<4x4xf32> {ds.gradient = @early}, tensor<4x4xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<4x4xf32> {ds.state = #ds.gradient<@early>}, tensor<4x4xf32> {ds.state = #ds.gradient<@w>}) {
     %y = ds.matmul %x, %v : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
     %z = ds.matmul %y, %w : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
     %l = ds.reduce sum %z dims [0, 1] : tensor<4x4xf32> -> tensor<f32>
@@ -153,7 +153,7 @@ module attributes {ds.training = #ds.training<gradient_clipping = 2.0, optimizer
   ds.state @late role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%x: tensor<4xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %v: tensor<4xf32> {ds.state = @late}, %w: tensor<4xf32> {ds.state = @w})
-      -> (tensor<f32>, tensor<4xf32> {ds.gradient = @late}, tensor<4xf32> {ds.gradient = @w}) {
+      -> (tensor<f32>, tensor<4xf32> {ds.state = #ds.gradient<@late>}, tensor<4xf32> {ds.state = #ds.gradient<@w>}) {
     %dv = ds.exp %x : tensor<4xf32>
     %dw = ds.neg %x : tensor<4xf32>
     return %l, %dv, %dw : tensor<f32>, tensor<4xf32>, tensor<4xf32>
@@ -189,7 +189,7 @@ module attributes {ds.training = #ds.training<gradient_clipping = 2.0, optimizer
 module attributes {ds.training = #ds.training<optimizer = {type = sgd}>} {
   ds.state @blocks role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<200x200xf32>
   func.func @forward(%x: tensor<200x200xf32> {ds.input = "x"}, %l: tensor<f32> {ds.input = "l"}, %w: tensor<200x200xf32> {ds.state = @blocks})
-      -> (tensor<f32>, tensor<200x200xf32> {ds.gradient = @blocks}) {
+      -> (tensor<f32>, tensor<200x200xf32> {ds.state = #ds.gradient<@blocks>}) {
     %dw = ds.exp %x : tensor<200x200xf32>
     return %l, %dw : tensor<f32>, tensor<200x200xf32>
   }
@@ -212,7 +212,7 @@ module attributes {ds.training = #ds.training<optimizer = {type = sgd}>} {
 module attributes {ds.training = #ds.training<gradient_accumulation_steps = 2, optimizer = {type = sgd}>} {
   ds.state @random role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   ds.state @rng role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xi64>
-  func.func @forward(%w: tensor<4xf32> {ds.state = @random}, %rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<f32>, tensor<4xf32> {ds.gradient = @random}) {
+  func.func @forward(%w: tensor<4xf32> {ds.state = @random}, %rng: tensor<2xi64> {ds.state = @rng}) -> (tensor<f32>, tensor<4xf32> {ds.state = #ds.gradient<@random>}) {
     %d = ds.dropout %w, %rng probability 0.1 id 0 : tensor<4xf32>, tensor<2xi64>
     %l = ds.reduce sum %d dims [0] : tensor<4xf32> -> tensor<f32>
     return %l, %d : tensor<f32>, tensor<4xf32>
@@ -240,7 +240,7 @@ module attributes {ds.training = #ds.training<no_decay = ["bias$"], optimizer = 
   ds.state @h.weight role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xbf16>
   ds.state @h.bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
   func.func @forward(%l: tensor<f32> {ds.input = "l"}, %g: tensor<4xbf16> {ds.input = "g"}, %k: tensor<4xf32> {ds.input = "k"}, %w: tensor<4xbf16> {ds.state = @h.weight}, %b: tensor<4xf32> {ds.state = @h.bias})
-      -> (tensor<f32>, tensor<4xbf16> {ds.gradient = @h.weight}, tensor<4xf32> {ds.gradient = @h.bias}) {
+      -> (tensor<f32>, tensor<4xbf16> {ds.state = #ds.gradient<@h.weight>}, tensor<4xf32> {ds.state = #ds.gradient<@h.bias>}) {
     return %l, %g, %k : tensor<f32>, tensor<4xbf16>, tensor<4xf32>
   }
 }

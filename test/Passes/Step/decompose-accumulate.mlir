@@ -40,10 +40,10 @@ func.func @anew(%x: tensor<2x8xbf16>, %g: tensor<2x4xbf16>) -> tensor<8x4xf32> {
 // CHECK-LABEL: @kept_narrow
 // CHECK: %[[K:.*]] = ds.convert %arg1 {{.*}} : tensor<8xbf16> -> tensor<8xf32>
 // CHECK: %[[S:.*]] = ds.add %[[K]], %arg0 {{.*}} : tensor<8xf32>
-// CHECK: %[[R:.*]] = ds.convert %[[S]] {ds.layer = "h.0", ds.work = #ds.work<backward>} : tensor<8xf32> -> tensor<8xbf16>
+// CHECK: %[[R:.*]] = ds.convert %[[S]] {ds.layer = #ds.layer<"h", 0>, ds.work = #ds.work<backward>} : tensor<8xf32> -> tensor<8xbf16>
 // CHECK: return %[[R]]
 func.func @kept_narrow(%g: tensor<8xf32>, %kept: tensor<8xbf16>) -> tensor<8xbf16> {
-  %s = ds.accumulate %g into %kept {ds.layer = "h.0", ds.work = #ds.work<backward>} : (tensor<8xf32>, tensor<8xbf16>) -> tensor<8xbf16>
+  %s = ds.accumulate %g into %kept {ds.layer = #ds.layer<"h", 0>, ds.work = #ds.work<backward>} : (tensor<8xf32>, tensor<8xbf16>) -> tensor<8xbf16>
   return %s : tensor<8xbf16>
 }
 

@@ -14,14 +14,13 @@
 
 #include <cstdint>
 #include <limits>
-#include <string>
 #include <vector>
 
 namespace ds::analysis {
 
 /// A parameter, in order of first use in forward.
 struct BucketParameter {
-  std::string layer; ///< parameters of different layers share persistent buckets only
+  uint32_t layer = 0; ///< parameters of different layers share persistent buckets only
   int64_t elements = 0;
   uint32_t kind = 0; ///< those of different kinds (type, update) share no bucket
 };
@@ -43,10 +42,6 @@ struct BucketPlan {
 
 /// Elements: 64 bytes of the narrowest type.
 inline constexpr int64_t kBucketAlignment = 32;
-
-/// The layer of a parameter by its name: up to the first part that is a number ("h.0" for "h.0.attn.w"), or
-/// nothing for a name without one.
-std::string layerOfParameter(const std::string &name);
 
 /// Puts each parameter into one bucket. Buckets are in order of their first members.
 std::vector<BucketPlan> layOutBuckets(const std::vector<BucketParameter> &parameters,
