@@ -175,6 +175,9 @@ void visitFields(Visitor &visitor, PlanSearch &search) {
   visitor("loss_rows", search.lossRows);
   visitor("holds_least", search.holdsLeast);
   visitor("least_stride", search.leastStride);
+  visitor("resident_bytes", search.residentBytes);
+  visitor("stream_bytes", search.streamBytes);
+  visitor("workspace_bytes", search.workspaceBytes);
 }
 
 template <class Visitor>

@@ -1,6 +1,8 @@
 //===- Decisions.cpp - What was left to the compiler, as an attribute ---------------===//
 #include "DecisionFields.h"
 
+#include "ds/Dialect/Machine.h"
+
 #include "FieldText.h"
 
 using namespace mlir;
@@ -30,6 +32,14 @@ void mlir::ds::changeDecisions(ModuleOp module, function_ref<void(Decisions &)> 
 
 void mlir::ds::addChoice(ModuleOp module, const OpenChoice &choice) {
   changeDecisions(module, [&](Decisions &decisions) { decisions.choices.push_back(choice); });
+}
+
+std::optional<int64_t> mlir::ds::getBudget(ModuleOp module, Budget budget) {
+  const PlanSearch search = getDecisions(module).search.value_or(PlanSearch());
+  const std::optional<int64_t> own = budget == Budget::Resident  ? search.residentBytes
+                                     : budget == Budget::Streams ? search.streamBytes
+                                                                 : search.workspaceBytes;
+  return own ? own : getMachine(module).memory.device;
 }
 
 //===----------------------------------------------------------------------===//
@@ -63,7 +73,10 @@ LogicalResult DecisionsAttr::verify(EmitError emitError, Decisions decisions) {
   auto fail = [&] { return emitError() << DsDialect::kDecisionsAttr << " expects "; };
   if (decisions.search)
     for (auto [key, value, least] : {std::tuple("loss_rows", decisions.search->lossRows, 0),
-                                     {"least_stride", decisions.search->leastStride, 0}})
+                                     {"least_stride", decisions.search->leastStride, 0},
+                                     {"resident_bytes", decisions.search->residentBytes, 1},
+                                     {"stream_bytes", decisions.search->streamBytes, 1},
+                                     {"workspace_bytes", decisions.search->workspaceBytes, 1}})
       if (value && *value < least)
         return fail() << "at least " << least << " for search." << key << ", but got " << *value;
   if (decisions.lossSplit && (decisions.lossSplit->chunks < 1 || decisions.lossSplit->rows < 1))

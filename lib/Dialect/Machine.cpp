@@ -11,8 +11,18 @@ using namespace mlir::ds;
 
 namespace mlir::ds {
 template <class Visitor>
+static void visitFields(Visitor &visitor, MemoryLimits &memory) {
+  visitor("device", memory.device);
+  visitor("host", memory.host);
+}
+
+template <class Visitor>
 static void visitFields(Visitor &visitor, Machine &machine) {
   visitor("target", machine.target);
+  visitor("cluster", machine.cluster);
+  visitor("threads", machine.threads);
+  visitor("memory", machine.memory);
+  visitor("attention_bytes", machine.attentionBytes);
   visitor("node_local_saves", machine.hasNodeLocalSaves);
 }
 } // namespace mlir::ds
@@ -58,7 +68,21 @@ void MachineAttr::print(AsmPrinter &printer) const {
   FieldPrinter(printer, getContext()).print(getMachine(), '<', '>');
 }
 
+/// Verifies that `value` is at least `least`.
+static LogicalResult verifyLeast(function_ref<InFlightDiagnostic()> emitError, StringRef key, int64_t value,
+                                 int64_t least) {
+  if (value >= least)
+    return success();
+  return emitError() << DsDialect::kMachineAttr << " expects at least " << least << " for " << key
+                     << ", but got " << value;
+}
+
 LogicalResult MachineAttr::verify(function_ref<InFlightDiagnostic()> emitError, Machine machine) {
+  if (failed(verifyLeast(emitError, "threads", machine.threads, 1)) ||
+      failed(verifyLeast(emitError, "memory.device", machine.memory.device.value_or(1), 1)) ||
+      failed(verifyLeast(emitError, "memory.host", machine.memory.host.value_or(1), 1)) ||
+      failed(verifyLeast(emitError, "attention_bytes", machine.attentionBytes, 0)))
+    return failure();
   StringRef version = machine.target;
   const bool isCuda = version.consume_front("cuda:sm_") && !version.empty() &&
                       llvm::all_of(version, [](char c) { return llvm::isDigit(c); });

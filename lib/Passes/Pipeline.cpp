@@ -52,10 +52,8 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createVerifyStep());
 }
 
-void mlir::ds::buildShardPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  ShardZeroOptions zero;
-  zero.cluster = options.cluster;
-  manager.addPass(createShardZero(zero));
+void mlir::ds::buildShardPipeline(OpPassManager &manager) {
+  manager.addPass(createShardZero());
 
   // Updates have the shape of what a rank has now. What they and the windows of buckets repeat is merged.
   manager.addPass(createDecompose());
@@ -69,12 +67,9 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
   // Before there are buffers, what is to lie in them. No common-subexpression elimination from here on: it
   // would merge copies with their originals again.
   RematerializeCheapOptions cheap;
-  cheap.cluster = options.cluster;
-  cheap.memory = options.residentMemory ? options.residentMemory : options.memory;
   cheap.maxReuseElements = options.maxReuseElements;
   cheap.maxLiveElements = options.maxLiveElements;
   cheap.prefetchElements = options.prefetchElements;
-  cheap.attentionBytes = options.attentionBytes;
   cheap.calls = options.repeatsCalls;
   manager.addPass(createRematerializeCheap(cheap));
   // Updates run where their states live; on tensors still, so that all ops that could go there are seen.
@@ -114,45 +109,27 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
     return;
   ChooseProductsOptions products;
   products.tuning = options.tuning;
-  products.threads = options.threads;
   manager.addPass(createChooseProducts(products));
 }
 
 void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options) {
   // Reductions first: what they hold is memory that gathers cannot have.
-  OverlapReductionsOptions reductions;
-  reductions.cluster = options.cluster;
-  reductions.memory = options.memory;
-  manager.addNestedPass<func::FuncOp>(createOverlapReductions(reductions));
+  manager.addNestedPass<func::FuncOp>(createOverlapReductions());
   // As reductions: what is being copied to the host is memory that gathers cannot have.
-  ReleaseStoredOptions stored;
-  stored.cluster = options.cluster;
-  stored.memory = options.memory;
-  manager.addNestedPass<func::FuncOp>(createReleaseStored(stored));
+  manager.addNestedPass<func::FuncOp>(createReleaseStored());
   ScheduleCommunicationOptions gathers;
-  gathers.cluster = options.cluster;
-  gathers.memory = options.memory;
   gathers.prefetchElements = options.prefetchElements;
   gathers.maxLiveElements = options.maxLiveElements;
   gathers.maxReuseElements = options.maxReuseElements;
-  gathers.threads = options.threads;
-  gathers.attentionBytes = options.attentionBytes;
   manager.addPass(createScheduleCommunication(gathers));
   // Gathers read what is loaded: now it is known when.
-  PrefetchLoadsOptions loads;
-  loads.cluster = options.cluster;
-  loads.memory = options.memory;
-  loads.threads = options.threads;
-  loads.attentionBytes = options.attentionBytes;
-  manager.addNestedPass<func::FuncOp>(createPrefetchLoads(loads));
+  manager.addNestedPass<func::FuncOp>(createPrefetchLoads());
   // After gathers and reductions, which stand between launches that must not be moved across them.
   manager.addPass(createGroupLaunches());
   // Nothing may move any more: events order the streams as they stand.
   manager.addNestedPass<func::FuncOp>(createInsertEvents());
   // Only now is it known what a plan could reuse without it; what shares memory then is ordered as well.
-  ShareHostOptions host;
-  host.cluster = options.cluster;
-  manager.addNestedPass<func::FuncOp>(createShareHost(host));
+  manager.addNestedPass<func::FuncOp>(createShareHost());
   manager.addNestedPass<func::FuncOp>(createInsertEvents());
   manager.addPass(createVerifyScheduled());
 }
@@ -162,13 +139,9 @@ void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptio
   buildStreamPipeline(manager, options);
 }
 
-void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options) {
+void mlir::ds::buildPlanPipeline(OpPassManager &manager) {
   // Workspaces are allocations: they must exist before offsets are given out.
-  AssignWorkspacesOptions workspaces;
-  workspaces.threads = options.threads;
-  workspaces.attentionBytes = options.attentionBytes;
-  workspaces.memory = options.workspaceMemory ? options.workspaceMemory : options.memory;
-  manager.addNestedPass<func::FuncOp>(createAssignWorkspaces(workspaces));
+  manager.addNestedPass<func::FuncOp>(createAssignWorkspaces());
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyPlanned());
   // Only now is it known who reuses whose memory.
@@ -206,25 +179,24 @@ void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, cons
   if (crosses(Phase::Step))
     buildStepPipeline(manager);
   if (crosses(Phase::Sharded))
-    buildShardPipeline(manager, options);
+    buildShardPipeline(manager);
   if (crosses(Phase::Resident))
     buildResidentPipeline(manager, options);
   if (crosses(Phase::Scheduled))
     buildSchedulePipeline(manager, options);
   if (crosses(Phase::Planned))
-    buildPlanPipeline(manager, options);
+    buildPlanPipeline(manager);
 }
 
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
-                                          [](OpPassManager &manager) { buildShardPipeline(manager, {}); });
+                                          buildShardPipeline);
   static PassPipelineRegistration<> resident(
       "ds-resident-pipeline", "From what one rank does to what it keeps and recomputes",
       [](OpPassManager &manager) { buildResidentPipeline(manager, {}); });
   static PassPipelineRegistration<> schedule(
       "ds-schedule-pipeline", "From what one rank keeps to buffers in issue order",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });
-  static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
-                                         [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });
+  static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets", buildPlanPipeline);
 }

@@ -2,6 +2,7 @@
 #include "Expected.h"
 
 #include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
@@ -20,6 +21,8 @@ Expected::Expected(ModuleOp module) {
     more += std::max(0.0, kind.moreSeconds);
   hasPaid = more > kWorthTime * seconds;
 }
+
+int64_t mlir::ds::limitOf(ModuleOp module) { return getMachine(module).memory.device.value_or(0); }
 
 int64_t mlir::ds::arenaBytes(ModuleOp planned) {
   return static_cast<int64_t>(ArenaOp::lookup(planned, Space::Device).getBytes());

@@ -29,6 +29,8 @@ struct Expected {
 
 /// Bytes of the device's arena of a planned module.
 int64_t arenaBytes(ModuleOp planned);
+/// Bytes that the arena of a plan of `module` must fit, by its machine; 0: no limit.
+int64_t limitOf(ModuleOp module);
 
 } // namespace mlir::ds
 

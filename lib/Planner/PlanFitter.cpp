@@ -19,6 +19,8 @@
 #include "PlanFitter.h"
 
 #include "PlanBuffers.h"
+#include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Phases.h"
@@ -60,9 +62,25 @@ static Lack findLack(ModuleOp planned, int64_t memory) {
   return lack;
 }
 
-bool PlanFitter::isOutOfReach() const {
-  return double(findLeastLive(*best)) > kOutOfReach * double(options.memory);
+/// Changes what is asked of `module` while a plan is looked for.
+static void changeSearch(ModuleOp module, function_ref<void(PlanSearch &)> change) {
+  changeDecisions(module, [&](Decisions &decisions) {
+    PlanSearch search = decisions.search.value_or(PlanSearch());
+    change(search);
+    decisions.search = search == PlanSearch() ? std::nullopt : std::optional(search);
+  });
 }
+
+static std::optional<int64_t> limit(int64_t bytes) { return bytes > 0 ? std::optional(bytes) : std::nullopt; }
+
+OwningOpRef<ModuleOp> PlanFitter::takeBest() {
+  changeSearch(*best, [](PlanSearch &search) {
+    search.residentBytes = search.streamBytes = search.workspaceBytes = std::nullopt;
+  });
+  return std::move(best);
+}
+
+bool PlanFitter::isOutOfReach() const { return double(findLeastLive(*best)) > kOutOfReach * double(memory); }
 
 LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
   sharded = step.clone();
@@ -74,11 +92,10 @@ LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
 LogicalResult PlanFitter::makeBuffers(int64_t forResident) {
   const bool isChosen = bool(resident);
   buffers = isChosen ? std::move(resident) : OwningOpRef<ModuleOp>(sharded->clone());
-  PipelineOptions used = options;
-  used.residentMemory = forResident;
+  changeSearch(*buffers, [&](PlanSearch &search) { search.residentBytes = limit(forResident); });
   auto build = [&](OpPassManager &manager) {
     if (!isChosen)
-      buildPipelines(manager, reached, Phase::Resident, used);
+      buildPipelines(manager, reached, Phase::Resident, options);
     buildBufferPipeline(manager, options);
   };
   return success(reached == Phase::Scheduled || succeeded(run(build, *buffers)));
@@ -86,28 +103,29 @@ LogicalResult PlanFitter::makeBuffers(int64_t forResident) {
 
 FailureOr<Outcome> PlanFitter::planWith(int64_t forGathers, int64_t forWorkspaces) {
   OwningOpRef<ModuleOp> copy = buffers->clone();
-  PipelineOptions used = options;
-  used.memory = forGathers;
-  used.workspaceMemory = forWorkspaces;
+  changeSearch(*copy, [&](PlanSearch &search) {
+    search.streamBytes = limit(forGathers);
+    search.workspaceBytes = limit(forWorkspaces);
+  });
   auto build = [&](OpPassManager &manager) {
     if (reached != Phase::Scheduled)
-      buildStreamPipeline(manager, used);
-    buildPlanPipeline(manager, used);
+      buildStreamPipeline(manager, options);
+    buildPlanPipeline(manager);
   };
   if (failed(run(build, *copy)))
     return failure();
   const int64_t arena = arenaBytes(*copy);
   auto live = static_cast<int64_t>(ArenaOp::lookup(*copy, Space::Device).getLowerBound());
-  const Lack lack = options.memory > 0 ? findLack(*copy, options.memory) : Lack{};
+  const Lack lack = memory > 0 ? findLack(*copy, memory) : Lack{};
   if (!best || (isTooLarge(arena) ? arena < getArena() : !fits() || lack.calls <= bestLacks)) {
     best = std::move(copy);
     bestLacks = lack.calls;
   }
-  return Outcome{isTooLarge(arena) ? arena - options.memory : 0, live, lack};
+  return Outcome{isTooLarge(arena) ? arena - memory : 0, live, lack};
 }
 
 FailureOr<bool> PlanFitter::fitWorkspaces(Outcome outcome, int64_t &forWorkspaces) {
-  const bool canShrink = gradientWorkspaceBytes(*best, options.attentionBytes) > 0;
+  const bool canShrink = gradientWorkspaceBytes(*best, getMachine(*best).attentionBytes) > 0;
   int64_t last = std::numeric_limits<int64_t>::max();
   // Where less for them does not lower what is live, they are not at the peak.
   for (int round = 1; round < kMostRounds && canShrink && !outcome.fits() && outcome.live < last; ++round) {
@@ -122,13 +140,13 @@ FailureOr<bool> PlanFitter::fitWorkspaces(Outcome outcome, int64_t &forWorkspace
 }
 
 FailureOr<Outcome> PlanFitter::planResident() {
-  int64_t forResident = options.memory, lastPlanned = 0;
+  int64_t forResident = memory, lastPlanned = 0;
   for (int round = 0;; ++round) {
     if (failed(makeBuffers(forResident)))
       return failure();
     const Expected expected(*buffers);
-    FailureOr<Outcome> outcome = planWith(options.memory, options.memory);
-    if (failed(outcome) || reached >= Phase::Resident || options.memory == 0)
+    FailureOr<Outcome> outcome = planWith(memory, memory);
+    if (failed(outcome) || reached >= Phase::Resident || memory == 0)
       return outcome;
     if (fits() && !outcome->fits()) // what more memory was tried with: the plan before stays
       return Outcome{};
@@ -137,9 +155,9 @@ FailureOr<Outcome> PlanFitter::planResident() {
       forResident = isLast ? 1 : std::max<int64_t>(1, forResident - (round + 1) * outcome->lack.bytes);
       continue;
     }
-    const int64_t planned = outcome->excess > 0 ? options.memory + outcome->excess : getArena();
-    const int64_t off = planned - expected.bytes, left = options.memory - planned;
-    bool isMuchLeft = double(left) > kMuchLeft * double(options.memory);
+    const int64_t planned = outcome->excess > 0 ? memory + outcome->excess : getArena();
+    const int64_t off = planned - expected.bytes, left = memory - planned;
+    bool isMuchLeft = double(left) > kMuchLeft * double(memory);
     if (outcome->fits() ? round > 0 || !expected.hasPaid || !isMuchLeft : !expected.fits)
       return outcome;
     // Off by as much again; but the last choice is the least that there is. Where keeping less changed
@@ -148,14 +166,14 @@ FailureOr<Outcome> PlanFitter::planResident() {
         outcome->excess > 0 && std::abs(double(planned - lastPlanned)) < kSame * double(planned);
     const bool isLast = round + 1 >= kMostRounds || isElsewhere;
     lastPlanned = planned;
-    forResident = isLast ? 1 : std::max<int64_t>(1, options.memory - off);
+    forResident = isLast ? 1 : std::max<int64_t>(1, memory - off);
   }
 }
 
 LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
   if (failed(makeSharded(step, from)))
     return failure();
-  int64_t forGathers = options.memory, forWorkspaces = options.memory;
+  int64_t forGathers = memory, forWorkspaces = memory;
   FailureOr<Outcome> outcome = planResident();
   if (failed(outcome) || outcome->fits() || isOutOfReach())
     return outcome;
@@ -178,10 +196,10 @@ LogicalResult PlanFitter::plan(ModuleOp step, Phase from) {
 LogicalResult PlanFitter::planLeast(ModuleOp step, Phase from) {
   if (failed(makeSharded(step, from)) || failed(makeBuffers(/*forResident=*/1)))
     return failure();
-  int64_t forWorkspaces = options.memory;
+  int64_t forWorkspaces = memory;
   FailureOr<Outcome> outcome = planWith(/*forGathers=*/1, forWorkspaces);
   // Of these buffers less cannot be live.
-  if (failed(outcome) || outcome->fits() || findLeastLive(*best) > options.memory)
+  if (failed(outcome) || outcome->fits() || findLeastLive(*best) > memory)
     return outcome;
   return fitWorkspaces(*outcome, forWorkspaces);
 }

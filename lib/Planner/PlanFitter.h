@@ -31,9 +31,10 @@ struct Outcome {
 /// Plans copies of one step.
 class PlanFitter {
 public:
-  /// `resident`, if there is one: what is to be planned first, in phase resident.
-  PlanFitter(const PipelineOptions &options, RunPipeline run, OwningOpRef<ModuleOp> resident)
-      : options(options), run(run), resident(std::move(resident)) {}
+  /// Plans must fit `memory`, bytes of the device; 0: no limit. `resident`, if there is one: what is to be
+  /// planned first, in phase resident.
+  PlanFitter(int64_t memory, const PipelineOptions &options, RunPipeline run, OwningOpRef<ModuleOp> resident)
+      : memory(memory), options(options), run(run), resident(std::move(resident)) {}
 
   /// Plans `step`, which is in phase `from`, with as much memory for gathers and for pieces of attention as
   /// fits.
@@ -42,10 +43,10 @@ public:
   LogicalResult planLeast(ModuleOp step, Phase from);
   bool fits() const { return !isTooLarge(getArena()); }
   int64_t getArena() const { return arenaBytes(*best); }
-  OwningOpRef<ModuleOp> takeBest() { return std::move(best); }
+  OwningOpRef<ModuleOp> takeBest();
 
 private:
-  bool isTooLarge(int64_t bytes) const { return options.memory > 0 && bytes > options.memory; }
+  bool isTooLarge(int64_t bytes) const { return memory > 0 && bytes > memory; }
   /// Whether what the best plan's buffers need is beyond the memory, whatever is held by choice beside them.
   bool isOutOfReach() const;
   /// Brings `step` to what one rank does, of which no memory has decided anything yet.
@@ -60,6 +61,7 @@ private:
   /// with `forWorkspaces`. True where there are such.
   FailureOr<bool> fitWorkspaces(Outcome outcome, int64_t &forWorkspaces);
 
+  const int64_t memory;
   const PipelineOptions &options;
   RunPipeline run;
   OwningOpRef<ModuleOp> resident; ///< until it is planned

@@ -75,7 +75,7 @@ class LossPlanner {
 public:
   /// `model` is in phase model, and planned in the end.
   LossPlanner(ModuleOp model, const PipelineOptions &options, RunPipeline run)
-      : model(model), options(options), run(run) {}
+      : model(model), memory(limitOf(model)), options(options), run(run) {}
 
   /// Takes the fastest plan that fits of those that it makes, else the smallest.
   LogicalResult planOpen();
@@ -85,7 +85,7 @@ public:
 private:
   FailureOr<bool> makeWhole();
   FailureOr<OwningOpRef<ModuleOp>> makeStep(const PlanSearch &search);
-  FailureOr<LossChoice> choose(int64_t memory);
+  FailureOr<LossChoice> choose(int64_t wanted);
   void keepChosen(OwningOpRef<ModuleOp> resident);
   FailureOr<bool> mayBeWhole(const LossChoice &choice);
   FailureOr<ModuleOp> planWhole();
@@ -94,12 +94,13 @@ private:
   FailureOr<std::optional<LossChoice>> chooseAfter(ModuleOp planned, int64_t rows);
   bool isAsExpected(ModuleOp planned, const LossChoice &choice) const;
   bool isLeast(ModuleOp planned, const LossChoice &choice) const;
-  bool fits(ModuleOp planned) const { return options.memory == 0 || arenaBytes(planned) <= options.memory; }
-  FailureOr<double> secondsOf(ModuleOp planned) const { return predictSeconds(planned, options.cluster); }
+  bool fits(ModuleOp planned) const { return memory == 0 || arenaBytes(planned) <= memory; }
+  FailureOr<double> secondsOf(ModuleOp planned) const { return predictSeconds(planned); }
   FailureOr<bool> isBetter(ModuleOp a, ModuleOp b) const;
   LogicalResult finish(const LossChoice &choice);
 
   ModuleOp model;
+  const int64_t memory;                ///< bytes that a plan must fit; 0: no limit
   OwningOpRef<ModuleOp> step;          ///< with whole losses, which say what they offer
   OwningOpRef<ModuleOp> sharded;       ///< the same
   OwningOpRef<ModuleOp> chosenWhole;   ///< the same in phase resident, where its memory asks for no pieces
@@ -120,7 +121,7 @@ static void setSearch(ModuleOp module, std::optional<PlanSearch> search) {
 FailureOr<OwningOpRef<ModuleOp>> LossPlanner::makeStep(const PlanSearch &search) {
   OwningOpRef<ModuleOp> made = model.clone();
   setSearch(*made, search);
-  if (failed(run([](OpPassManager &manager) { buildStepPipeline(manager); }, *made)))
+  if (failed(run(buildStepPipeline, *made)))
     return failure();
   return made;
 }
@@ -138,8 +139,7 @@ FailureOr<bool> LossPlanner::makeWhole() {
   if (!offers)
     return false;
   sharded = step->clone();
-  auto shard = [&](OpPassManager &manager) { buildShardPipeline(manager, options); };
-  if (failed(run(shard, *sharded)))
+  if (failed(run(buildShardPipeline, *sharded)))
     return failure();
   return true;
 }
@@ -153,12 +153,13 @@ void LossPlanner::keepChosen(OwningOpRef<ModuleOp> resident) {
   chosenWhole = std::move(resident);
 }
 
-/// What `memory` asks for.
-FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
-  PipelineOptions used = options;
-  used.memory = memory;
+/// What a memory of `wanted` bytes asks for; 0: no limit.
+FailureOr<LossChoice> LossPlanner::choose(int64_t wanted) {
   OwningOpRef<ModuleOp> copy = sharded->clone();
-  if (failed(run([&](OpPassManager &manager) { buildResidentPipeline(manager, used); }, *copy)))
+  changeDecisions(*copy, [&](Decisions &decisions) {
+    decisions.search->residentBytes = wanted > 0 ? std::optional(wanted) : std::nullopt;
+  });
+  if (failed(run([&](OpPassManager &manager) { buildResidentPipeline(manager, options); }, *copy)))
     return failure();
   LossChoice choice;
   const Expected expected(*copy);
@@ -169,7 +170,7 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
     return choice;
   choice.pieces = losses->pieces;
   choice.rows = losses->rows;
-  if (choice.rows == 0 && memory == options.memory)
+  if (choice.rows == 0 && wanted == memory)
     keepChosen(std::move(copy));
   return choice;
 }
@@ -179,7 +180,7 @@ FailureOr<LossChoice> LossPlanner::choose(int64_t memory) {
 FailureOr<bool> LossPlanner::mayBeWhole(const LossChoice &choice) {
   if (choice.rows == 0 || !choice.fits)
     return choice.rows == 0;
-  FailureOr<LossChoice> other = choose(static_cast<int64_t>(double(options.memory) / kLeastOfExpected));
+  FailureOr<LossChoice> other = choose(static_cast<int64_t>(double(memory) / kLeastOfExpected));
   if (failed(other))
     return failure();
   return other->rows == 0;
@@ -210,7 +211,7 @@ FailureOr<ModuleOp> LossPlanner::planPieces(int64_t chosen) {
 
 /// Whether `planned` fits, and without giving up more than `choice` did.
 bool LossPlanner::isAsExpected(ModuleOp planned, const LossChoice &choice) const {
-  return fits(planned) && (options.memory == 0 || choice.fits) &&
+  return fits(planned) && (memory == 0 || choice.fits) &&
          Expected(planned).seconds <= (1 + kWorthTime) * choice.seconds &&
          getTraining(planned) == getTraining(*step);
 }
@@ -225,7 +226,7 @@ bool LossPlanner::isLeast(ModuleOp planned, const LossChoice &choice) const {
 /// estimate to be off. Nothing where that is no other plan, or not worth one.
 FailureOr<std::optional<LossChoice>> LossPlanner::chooseAfter(ModuleOp planned, int64_t last) {
   const int64_t off = arenaBytes(planned) - Expected(planned).bytes;
-  FailureOr<LossChoice> choice = choose(std::max<int64_t>(1, options.memory - off));
+  FailureOr<LossChoice> choice = choose(std::max<int64_t>(1, memory - off));
   if (failed(choice))
     return failure();
   // What does not fit needs smaller pieces, whatever is expected of them.
@@ -247,7 +248,7 @@ LogicalResult LossPlanner::planOpen() {
   LossChoice known;
   if (!*offers)
     return failed(planWhole()) ? failure() : finish(known);
-  FailureOr<LossChoice> first = choose(options.memory);
+  FailureOr<LossChoice> first = choose(memory);
   if (failed(first))
     return failure();
   known = *first;
@@ -277,7 +278,7 @@ LogicalResult LossPlanner::planGiven() {
   FailureOr<bool> offers = makeWhole();
   if (failed(offers))
     return failure();
-  FailureOr<LossChoice> choice = *offers ? choose(options.memory) : FailureOr<LossChoice>(LossChoice());
+  FailureOr<LossChoice> choice = *offers ? choose(memory) : FailureOr<LossChoice>(LossChoice());
   // In which pieces, `loss_chunks` says.
   if (failed(choice) || failed(planPieces(choice->pieces.empty() ? 0 : choice->smallest().rows)))
     return failure();
@@ -339,6 +340,5 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
   if (training.lossChunks != 1)
     return training.lossChunks == 0 ? LossPlanner(module, options, run).planOpen()
                                     : LossPlanner(module, options, run).planGiven();
-  auto makeStep = [](OpPassManager &manager) { buildStepPipeline(manager); };
-  return failed(run(makeStep, module)) ? failure() : planToFit(module, options, run);
+  return failed(run(buildStepPipeline, module)) ? failure() : planToFit(module, options, run);
 }

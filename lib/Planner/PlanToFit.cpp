@@ -46,13 +46,13 @@ static void replace(ModuleOp to, OwningOpRef<ModuleOp> from) {
 /// reduces them once and fits, the faster.
 static LogicalResult takeFasterReduction(ModuleOp module, OwningOpRef<ModuleOp> step,
                                          const PipelineOptions &options, RunPipeline run) {
-  PlanFitter fitter(options, run, /*resident=*/nullptr);
+  PlanFitter fitter(limitOf(module), options, run, /*resident=*/nullptr);
   if (failed(fitter.plan(*step, Phase::Step)))
     return failure();
   const bool fits = fitter.fits();
   OwningOpRef<ModuleOp> each = fitter.takeBest();
-  FailureOr<double> once = predictSeconds(module, options.cluster);
-  FailureOr<double> inEach = predictSeconds(*each, options.cluster);
+  FailureOr<double> once = predictSeconds(module);
+  FailureOr<double> inEach = predictSeconds(*each);
   if (failed(once) || failed(inEach))
     return failure();
   if (!fits || *inEach >= *once)
@@ -70,19 +70,19 @@ static LogicalResult planBy(ModuleOp module, const PipelineOptions &options, Run
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
-  PlanFitter fitter(options, run, std::move(resident));
+  const int64_t memory = limitOf(module);
+  PlanFitter fitter(memory, options, run, std::move(resident));
   if (failed((fitter.*plan)(module, *from)))
     return failure();
   const bool isOpen = *from == Phase::Step && reduceEachMicroStep(module); // not in the plan that is made
   const bool isTooLarge = isOpen && !fitter.fits();
   if (isTooLarge) {
-    addChoice(module,
-              {.kind = ChoiceOf::OnceTooLarge, .bytes = fitter.getArena(), .limitBytes = options.memory});
+    addChoice(module, {.kind = ChoiceOf::OnceTooLarge, .bytes = fitter.getArena(), .limitBytes = memory});
     if (failed((fitter.*plan)(module, *from)))
       return failure();
   }
   OwningOpRef<ModuleOp> best = fitter.takeBest();
-  const bool isPlanOfMost = options.memory > 0 && plan == &PlanFitter::plan;
+  const bool isPlanOfMost = memory > 0 && plan == &PlanFitter::plan;
   OwningOpRef<ModuleOp> each;
   if (isOpen && !isTooLarge && isPlanOfMost && hasGivenUp(*best))
     each = module.clone();
@@ -123,10 +123,10 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
                                  RunPipeline run) {
   using Judged = std::pair<int64_t, double>; // what does not fit comes last, the smallest first
   auto judge = [&](ModuleOp planned) -> FailureOr<Judged> {
-    FailureOr<double> seconds = predictSeconds(planned, options.cluster);
+    FailureOr<double> seconds = predictSeconds(planned);
     if (failed(seconds))
       return failure();
-    return Judged(std::max<int64_t>(0, arenaBytes(planned) - options.memory), *seconds);
+    return Judged(std::max<int64_t>(0, arenaBytes(planned) - limitOf(planned)), *seconds);
   };
   FailureOr<Judged> best = judge(module);
   if (failed(best))
@@ -158,7 +158,7 @@ LogicalResult mlir::ds::planToFit(ModuleOp module, const PipelineOptions &option
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from))
     return failure();
-  const bool isOpen = options.memory > 0 && mayMoveActivations(module, *from);
+  const bool isOpen = limitOf(module) > 0 && mayMoveActivations(module, *from);
   OwningOpRef<ModuleOp> step = isOpen ? module.clone() : ModuleOp();
   if (failed(planBy(module, options, run, &PlanFitter::plan, std::move(resident))))
     return failure();

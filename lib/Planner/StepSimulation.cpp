@@ -173,8 +173,8 @@ static std::string priceOf(ModuleOp module, const cost::Rates &rates, EarlyUpdat
   return llvm::formatv("{0:e3} s, {1:e3} s of them exposed", seconds, std::max(seconds - compute, 0.0));
 }
 
-FailureOr<double> mlir::ds::predictSeconds(ModuleOp planned, StringRef cluster) {
-  FailureOr<::ds::cost::Rates> rates = readRates(planned, cluster);
+FailureOr<double> mlir::ds::predictSeconds(ModuleOp planned) {
+  FailureOr<::ds::cost::Rates> rates = readRates(planned);
   if (failed(rates))
     return failure();
   return predictStep(planned, *rates, /*flops=*/0).stepSeconds.value_or(0);

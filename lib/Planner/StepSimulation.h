@@ -42,7 +42,7 @@ StepSimulation simulateStep(ModuleOp module, const ::ds::cost::Rates &rates, Ear
 
 /// Seconds of that step, at the rates of `cluster`; 0 where nothing is predicted. Fails with a diagnostic
 /// where there is no such cluster.
-FailureOr<double> predictSeconds(ModuleOp planned, StringRef cluster);
+FailureOr<double> predictSeconds(ModuleOp planned);
 
 /// A sentence on what updates that do not wait for the norm win and risk; empty where all of them wait.
 std::string describeSpeculation(ModuleOp module, const ::ds::cost::Rates &rates);

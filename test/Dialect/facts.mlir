@@ -35,6 +35,18 @@ module attributes {ds.machine = #ds.machine<node_local_saves = true, target = "c
 
 // -----
 
+// CHECK: module attributes {ds.machine = #ds.machine<cluster = "h100-80g", threads = 8, memory = {device = 1000, host = 2000}, attention_bytes = 0>}
+module attributes {ds.machine = #ds.machine<threads = 8, target = "cpu", memory = {host = 2000, device = 1000}, cluster = "h100-80g", attention_bytes = 0>} {
+}
+
+// -----
+
+// CHECK: #ds.decisions<search = {resident_bytes = 1, stream_bytes = 2, workspace_bytes = 3}>
+module attributes {ds.decisions = #ds.decisions<search = {workspace_bytes = 3, stream_bytes = 2, resident_bytes = 1}>} {
+}
+
+// -----
+
 // What ops and results say beside their own attributes.
 // CHECK: -> (tensor<f32> {ds.state = @s}, tensor<f32> {ds.state = #ds.gradient<@w>})
 func.func @said(%x: tensor<f32>) -> (tensor<f32> {ds.state = @s}, tensor<f32> {ds.state = #ds.gradient<@w>}) {

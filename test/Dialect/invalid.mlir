@@ -340,6 +340,36 @@ module attributes {ds.machine = #ds.machine<target = "cuda:90">} {
 
 // -----
 
+// expected-error@+1 {{ds.machine expects at least 1 for threads, but got 0}}
+module attributes {ds.machine = #ds.machine<threads = 0>} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.machine expects at least 1 for memory.device, but got 0}}
+module attributes {ds.machine = #ds.machine<memory = {device = 0}>} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.machine expects at least 1 for memory.host, but got -1}}
+module attributes {ds.machine = #ds.machine<memory = {host = -1}>} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.machine expects at least 0 for attention_bytes, but got -1}}
+module attributes {ds.machine = #ds.machine<attention_bytes = -1>} {
+}
+
+// -----
+
+// expected-error@+1 {{ds.decisions expects at least 1 for search.stream_bytes, but got 0}}
+module attributes {ds.decisions = #ds.decisions<search = {resident_bytes = 1, stream_bytes = 0}>} {
+}
+
+// -----
+
 module {
   // expected-error@+1 {{'ds.files' op expects config to be the text of one JSON object of at most 16777216 bytes}}
   ds.files config "[1]"

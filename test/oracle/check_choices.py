@@ -65,7 +65,7 @@ def decide(name, text, mode, memory):
     """What is expected of `mode` within `memory` bytes: its figures by name."""
     activations, options = MODES[mode]
     text = text.replace("activations = choose", f"activations = {activations}")
-    done = subprocess.run(["ds-opt", "-", f"--ds-rematerialize-cheap=cluster={cluster_of(name)} memory={memory} {options}"], input=text,
+    done = subprocess.run(["ds-opt", "-", f"--ds-set-machine=cluster={cluster_of(name)} memory={memory or 1 << 60}", f"--ds-rematerialize-cheap={options}"], input=text,
                           capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"check_choices.py: {done.stderr}")

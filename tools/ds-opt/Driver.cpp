@@ -21,6 +21,7 @@
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/FailureReasons.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -30,7 +31,6 @@
 #include "ds/Planner/ProgramQueries.h"
 #include "ds/Planner/Proposal.h"
 #include "ds/Support/HostMemory.h"
-#include "ds/Support/Processors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Verifier.h"
@@ -46,14 +46,6 @@
 using namespace ds;
 using namespace ds::opt;
 using namespace ds::planner;
-
-/// Processors that this process can keep busy. The ranks of the program are not those that a launcher may
-/// have started here.
-static uint32_t availableThreads() {
-  ProcessorShare share = processorShare();
-  share.localRanks = 1;
-  return processorsLeft(share);
-}
 
 /// Runs what `build` adds on `target`, as the command line asks passes to be watched.
 static mlir::LogicalResult runPipeline(llvm::function_ref<void(mlir::OpPassManager &)> build,
@@ -101,14 +93,9 @@ static Status runPhases(mlir::ModuleOp module, const std::string &name,
 }
 
 /// What the pipelines need of the command line and the configuration.
-static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const config::Config &config,
-                                                 uint32_t threads) {
+static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const config::Config &config) {
   mlir::ds::PipelineOptions result;
-  result.threads = threads;
   result.tuning = options.tuning;
-  result.memory = options.memory;
-  const std::string cluster = options.clusterName();
-  result.cluster = cluster.empty() ? "cpu" : cluster;
   // "auto" leaves them to memory and time alone.
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);
@@ -210,7 +197,7 @@ static auto readAgain(Options options, mlir::DialectRegistry &registry, Work wor
   Result<Model> model = loadModel(options, *config, context);
   if (!model)
     return quiet.explain(model.error());
-  uint32_t threads = options.threads ? options.threads : availableThreads();
+  const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(*model->module).threads);
   auto result =
       work(*model, options, ProgramCase{*config, cost::Rates(*cluster), Choices(), threads, nullptr});
   return result ? std::move(result) : quiet.explain(result.error());
@@ -226,7 +213,7 @@ static Options withSettings(const Options &options, const PlanSettings &settings
 /// Takes a model as far as a plan, which it reports.
 static Result<report::PlanReport> planAndReport(Model &model, const Options &options,
                                                 const ProgramCase &what) {
-  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, what.config, what.threads);
+  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, what.config);
   if (Status status = runPhases(*model.module, "planned", pipelines); !status)
     return status.error();
   return makeReport(model, options, what);
@@ -265,7 +252,7 @@ static Ranking makeRanking(const AnalyticCase &rules, const Options &options,
   auto form = std::make_shared<mlir::ds::LeastForm>();
   auto expect = [form, failed](Model &model, const Options &changed,
                                const ProgramCase &what) -> Result<int64_t> {
-    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config, what.threads);
+    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config);
     mlir::FailureOr<int64_t> bytes = expectLeast(*model.module, pipelines, runPipeline, *form);
     if (mlir::failed(bytes))
       return failed;
@@ -273,7 +260,7 @@ static Ranking makeRanking(const AnalyticCase &rules, const Options &options,
   };
   auto plan = [form, failed](Model &model, const Options &changed,
                              const ProgramCase &what) -> Result<report::PlanReport> {
-    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config, what.threads);
+    mlir::ds::PipelineOptions pipelines = pipelineOptions(changed, what.config);
     if (mlir::failed(planLeast(*model.module, pipelines, runPipeline, *form)))
       return failed;
     return makeReport(model, changed, what);
@@ -296,9 +283,9 @@ static Status compileModel(const Options &options, config::Config &config, const
   Result<Model> model = loadModel(options, config, context);
   if (!model)
     return model.error();
-  uint32_t threads = options.threads ? options.threads : availableThreads();
+  const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(*model->module).threads);
   bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
-  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, config, threads);
+  mlir::ds::PipelineOptions pipelines = pipelineOptions(options, config);
   if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
     return status;
   if (isIr)

@@ -10,6 +10,7 @@
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/TrainingFromConfig.h"
 #include "ds/Support/Messages.h"
+#include "ds/Support/Processors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Parser/Parser.h"
@@ -293,6 +294,32 @@ static Status parseInput(const Options &options, const std::string &text, mlir::
   return {};
 }
 
+/// Processors that this process can keep busy. The ranks of the program are not those that a launcher may
+/// have started here.
+static uint32_t availableThreads() {
+  ProcessorShare share = processorShare();
+  share.localRanks = 1;
+  return processorsLeft(share);
+}
+
+/// Says of `module` what the command line says of the machine; of the target, what the module says is kept
+/// where the command line leaves it open.
+static Status settleMachine(mlir::ModuleOp module, const Options &options, const config::Config &config) {
+  mlir::ds::Machine machine = mlir::ds::getMachine(module);
+  machine.hasNodeLocalSaves |= config.nodeLocalSaves;
+  if (options.target != "cpu")
+    machine.target = options.target;
+  const std::string cluster = options.clusterName();
+  machine.cluster = cluster.empty() ? mlir::ds::Machine().cluster : cluster;
+  machine.threads = options.threads ? options.threads : availableThreads();
+  auto limit = [](uint64_t bytes) { return bytes > 0 ? std::optional<int64_t>(bytes) : std::nullopt; };
+  machine.memory = {limit(options.memory), limit(options.hostMemory)};
+  if (succeeded(mlir::ds::setMachine(module, machine)))
+    return {};
+  return Error{ExitCode::Invalid, "--target " + options.target + ": is no target",
+               "the diagnostics above say why"};
+}
+
 Result<Model> ds::opt::loadModel(const Options &options, config::Config &config, mlir::MLIRContext &context) {
   Model model;
   std::string text;
@@ -310,12 +337,7 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
     return settled.error();
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
-  mlir::ds::Machine machine = mlir::ds::getMachine(*model.module);
-  machine.hasNodeLocalSaves |= config.nodeLocalSaves;
-  if (options.target != "cpu")
-    machine.target = options.target;
-  if (failed(mlir::ds::setMachine(*model.module, machine)))
-    return Error{ExitCode::Invalid, "--target " + options.target + ": is no target",
-                 "the diagnostics above say why"};
+  if (Status status = settleMachine(*model.module, options, config); !status)
+    return status.error();
   return model;
 }

@@ -33,7 +33,7 @@ llvm::ErrorOr<std::unique_ptr<llvm::MemoryBuffer>> readNamed(const std::string &
 HfRequest hfRequest(const Options &options, const config::Config &config);
 
 /// Reads or imports `options.input`, verifies it, checks its inputs against the configured micro-batch, and
-/// attaches `ds.training`. MLIR without a configuration sets the micro-batch of `config`.
+/// attaches `ds.training` and `ds.machine`. MLIR without a configuration sets the micro-batch of `config`.
 Result<Model> loadModel(const Options &options, config::Config &config, mlir::MLIRContext &context);
 
 } // namespace ds::opt

@@ -6,6 +6,7 @@
 #include "Kernels.h"
 #include "Pictures.h"
 #include "PlanInputs.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/LowerToProgram.h"
 #include "ds/Passes/ProductChoices.h"
 #include "ds/Planner/PlanSummary.h"
@@ -119,7 +120,7 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report.world = what.config.mesh.ranks;
   report.inputs = inputsOfProgram(model, options, what.config, what.threads);
   report.memoryLimit = static_cast<int64_t>(options.memory);
-  report.hostLimit = static_cast<int64_t>(options.hostMemory);
+  report.hostLimit = mlir::ds::getMachine(*model.module).memory.host.value_or(0);
   report.peakFlops = peakFlops(options, what);
   report.run = options.run();
   report.hostsFit = mlir::ds::hostsHold(report, what.rates.cluster(), /*isShared=*/options.target == "cpu");
@@ -297,7 +298,6 @@ static Status writePlanText(const Options &options, const ProgramCase &what,
 
 Status ds::opt::writePlanAndProgram(Model &model, const Options &options, const ProgramCase &what) {
   mlir::ds::ProgramOptions programOptions;
-  programOptions.threads = what.threads;
   programOptions.hostThreads = hostThreads(options, what);
   programOptions.microBatch = what.config.batch.micro;
   programOptions.accumulation = what.config.batch.accumulation;

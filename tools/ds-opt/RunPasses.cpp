@@ -5,6 +5,7 @@
 #include "Model.h"
 #include "Output.h"
 #include "ds/Codegen/CompileKernels.h"
+#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Pipeline.h"
 
@@ -18,6 +19,7 @@ using namespace ds::opt;
 void ds::opt::registerEverything(mlir::DialectRegistry &registry) {
   registry.insert<mlir::ds::DsDialect, mlir::func::FuncDialect>();
   mlir::ds::registerCodegenDialects(registry);
+  mlir::ds::registerRates(registry);
   mlir::ds::registerDsPasses();
   mlir::ds::registerPipelines();
   mlir::registerCanonicalizerPass();

@@ -1,5 +1,6 @@
 //===- SegmentMemoryTest.cpp - What a step's values are expected to take -----------===//
 #include "ResidencyModel.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/CommandCost.h"
 
 #include "mlir/Parser/Parser.h"
@@ -91,7 +92,10 @@ protected:
   /// The step's problem, on an H100.
   dialect::ResidencyModel makeModel(const dialect::ResidencyLimits &limits,
                                     const dialect::RepeatPlan &repeats) {
-    return {*module, *dialect::readRates(*module, "h100-80g"), limits, repeats};
+    dialect::Machine machine;
+    machine.cluster = "h100-80g";
+    EXPECT_TRUE(succeeded(setMachine(*module, machine)));
+    return {*module, *dialect::readRates(*module), limits, repeats};
   }
   /// Of the device at each moment, whatever is chosen.
   std::vector<int64_t> liveBytes(const dialect::ResidencyLimits &limits) {

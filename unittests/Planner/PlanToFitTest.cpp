@@ -1,5 +1,6 @@
 //===- PlanToFitTest.cpp - How often a step is planned that does not fit ----------===//
 #include "PlanBuffers.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Planner/PlanModel.h"
 
@@ -42,8 +43,10 @@ protected:
     context.loadDialect<dialect::DsDialect, func::FuncDialect>();
     module = parseSourceString<ModuleOp>(makeModel(), &context);
     ASSERT_TRUE(module);
-    dialect::PipelineOptions options;
-    options.memory = memory;
+    dialect::Machine machine;
+    machine.memory.device = memory;
+    ASSERT_TRUE(succeeded(setMachine(*module, machine)));
+    const dialect::PipelineOptions options;
     plans = 0;
     auto run = [&](llvm::function_ref<void(OpPassManager &)> build, ModuleOp target) {
       PassManager manager(&context);

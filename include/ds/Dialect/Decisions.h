@@ -169,6 +169,8 @@ struct PlanSearch {
   /// Of which groups calls are recomputed then: each is of so many narrow values, 0: none is. Without one all
   /// are tried, and the pass says here with which least is held. It is the same for every batch.
   std::optional<int64_t> leastStride = {};
+  /// Bytes of the device that a group of choices may count on; nothing: what the machine's plan must fit.
+  std::optional<int64_t> residentBytes = {}, streamBytes = {}, workspaceBytes = {};
   bool operator==(const PlanSearch &) const = default;
 };
 
@@ -191,6 +193,13 @@ void setDecisions(ModuleOp module, const Decisions &decisions);
 void changeDecisions(ModuleOp module, function_ref<void(Decisions &)> change);
 /// Adds a choice.
 void addChoice(ModuleOp module, const OpenChoice &choice);
+
+/// Choices that have a budget of memory of their own while the planner looks for a plan: what is kept of the
+/// forward, what transfers have under way beside compute, and workspaces of different sizes.
+enum class Budget { Resident, Streams, Workspaces };
+/// Bytes of the device that choices of this kind may count on together with all else that is live in
+/// `module`; nothing: no limit.
+std::optional<int64_t> getBudget(ModuleOp module, Budget budget);
 
 } // namespace mlir::ds
 

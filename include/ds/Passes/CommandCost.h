@@ -17,8 +17,11 @@ namespace mlir::ds {
 /// Seconds to wake a stream: a futex and a switch to another thread.
 inline constexpr double kIssueSeconds = 20e-6;
 
-/// The rates of a cluster: a file, or the name of a built-in one. Fails with a diagnostic at `op`.
-FailureOr<::ds::cost::Rates> readRates(Operation *op, StringRef cluster);
+/// The rates of the machine that the module of `op` is compiled for (Machine.h). Fails with a diagnostic at
+/// `op` where its cluster cannot be read.
+FailureOr<::ds::cost::Rates> readRates(Operation *op);
+/// Lets contexts of `registry` read each cluster once, and not for each pass that asks for its rates.
+void registerRates(DialectRegistry &registry);
 
 /// Seconds that a collective on tensors takes when its stream is free.
 double collectiveSeconds(CollectiveOpInterface op, const ::ds::cost::Rates &rates);

@@ -14,7 +14,6 @@ namespace mlir::ds {
 
 /// What the program says beyond the IR.
 struct ProgramOptions {
-  uint32_t threads = 1;
   uint32_t hostThreads = 1; ///< where there is a host stream
   uint32_t microBatch = 1, accumulation = 1;
   double stepSeconds = 0; ///< that a step is expected to take; 0: not known

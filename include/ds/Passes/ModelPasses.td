@@ -5,6 +5,33 @@
 include "mlir/Pass/PassBase.td"
 
 //===----------------------------------------------------------------------===//
+// any phase
+//===----------------------------------------------------------------------===//
+
+def SetMachine : Pass<"ds-set-machine", "::mlir::ModuleOp"> {
+  let summary = "Says for which machine a module is compiled";
+  let description = [{
+    Passes read the machine from `ds.machine` of the module, and ds-opt puts there what its command line says. This does
+    the same for passes that are named one by one.
+
+    Requires: nothing.
+    Ensures: (E1) `ds.machine` says what the options say, and what it said where they say nothing; (E2) the cluster is
+    one that can be read.
+
+    ```
+    module attributes {} {...}  ->  module attributes {ds.machine = #ds.machine<cluster = "dgx-a100", threads = 2>} {...}
+    ```
+  }];
+  let options = [
+    Option<"cluster", "cluster", "std::string", "", "File or name of the cluster whose rates say how long everything takes">,
+    Option<"threads", "threads", "int64_t", "", "Threads of a rank">,
+    Option<"memory", "memory", "int64_t", "", "Bytes of the device that everything together may take">,
+    Option<"attentionBytes", "attention-bytes", "int64_t", "",
+           "On CUDA, bytes of a piece of attention's gradient where one key head does not take more; 0: no workspace">];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+//===----------------------------------------------------------------------===//
 // model
 //===----------------------------------------------------------------------===//
 

@@ -9,19 +9,13 @@
 
 namespace mlir::ds {
 
-/// What the pipelines need beyond the IR and its `ds.training` attribute.
+/// What the pipelines need beyond the IR, its `ds.training` and its `ds.machine`.
 struct PipelineOptions {
-  unsigned threads = 1;        ///< that the program will run with; library workspaces depend on it
-  std::string cluster = "cpu"; ///< file or name: its rates decide what is gathered, kept and waited for when
-  std::string tuning;          ///< file of ds-run --tune; empty: products are made as they always were
-  uint64_t attentionBytes = 256 << 20; ///< as ds-assign-workspaces has it
-  int64_t memory = 0;         ///< bytes that gathers and reductions under way must leave room in; 0: no limit
-  int64_t residentMemory = 0; ///< the same for what is kept of the forward; 0: as `memory`
-  bool repeatsCalls = true;   ///< products, attention and reductions may be made again where that is open
+  std::string tuning;       ///< file of ds-run --tune; empty: products are made as they always were
+  bool repeatsCalls = true; ///< products, attention and reductions may be recomputed where that is open
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
   int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
   unsigned stagingSets = 2;        ///< of windows of storage that the host updates
-  int64_t workspaceMemory = 0;     ///< the same for workspaces that have a choice; 0: as `memory`
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
 };
@@ -30,19 +24,19 @@ struct PipelineOptions {
 void buildStepPipeline(OpPassManager &manager);
 
 /// step -> sharded: what one rank holds, does and sends.
-void buildShardPipeline(OpPassManager &manager, const PipelineOptions &options);
+void buildShardPipeline(OpPassManager &manager);
 
 /// sharded -> resident: what stays in memory until it is read, and what is made again.
 void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// resident -> scheduled: kernels, issue order, buffers, streams and events. First what memory has no say in,
-/// up to buffers in issue order; then what runs beside compute, as far as `options.memory` holds it.
+/// up to buffers in issue order; then what runs beside compute, as far as the machine's memory holds it.
 void buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options);
 void buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options);
 void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// scheduled -> planned: workspaces and offsets.
-void buildPlanPipeline(OpPassManager &manager, const PipelineOptions &options);
+void buildPlanPipeline(OpPassManager &manager);
 
 /// What checks that a module is in `phase`, for one that comes from outside.
 void buildVerifier(OpPassManager &manager, Phase phase);

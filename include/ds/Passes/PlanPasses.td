@@ -16,7 +16,7 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
 
     Requires: phase scheduled.
     Ensures: (E1) a call whose library asks for scratch memory has a `workspace` of at least that size, and so has a
-    reduction for its staging; (E2) where `memory` does not hold what is live beside the usual pieces of attention's
+    reduction for its staging; (E2) where the machine's memory does not hold what is live beside the usual pieces of attention's
     gradient, that command has the largest that it does hold, or none: then cuDNN is not asked.
 
     ```
@@ -24,12 +24,6 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
                                                            ds.call matmul(%a, %b, %c) ... workspace(%s : ...) on compute : ...
     ```
   }];
-  let options = [
-    Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">,
-    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
-           "On CUDA, bytes of a piece of attention's gradient where one key head does not take more; 0: no workspace">,
-    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
-  ];
 }
 
 def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {

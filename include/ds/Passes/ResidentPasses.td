@@ -43,26 +43,26 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
     A value that forward makes and an op of another work reads crosses: it lives until backward has read it, or until it
     was recomputed from what does. Which values are kept is one choice with what parameters stay gathered
     (Analysis/Residency), over an estimate of what is live at each op: fewest seconds of the busier of compute and link
-    within `memory`. A copy costs arithmetic, and a kernel where a library call reads it; a kept value costs what
+    within the machine's memory. A copy costs arithmetic, and a kernel where a library call reads it; a kept value costs what
     writing and reading it takes where no kernel has it in memory anyway.
 
     Requires: phase sharded, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
     the copies with their originals again.
 
     Ensures:
-    - What elementwise and index ops give is recomputed where that costs no time, or where `memory` does not hold it: of
+    - What elementwise and index ops give is recomputed where that costs no time, or where the machine's memory does not hold it: of
       that what saves most bytes for a second. Where nothing fits, as few bytes as were found are kept.
     - Backward reads copies of those ops, made beside the reader and of the work `recompute`; readers with no library
       call between them share one.
     - The copies are the same ops on the same values: results are bit-equal.
-    - Products, attention and reductions are recomputed only where that is not enough for `memory`, and `calls` is true:
+    - Products, attention and reductions are recomputed only where that is not enough for the machine's memory, and `calls` is true:
       in a `ds.recompute` before the first reader, from the last value before them through which all of forward passes.
       First groups of two such values are tried, then ever longer ones. Each op is recomputed once at most.
     - `recompute` of `ds.training` says otherwise where it is there, whatever memory there is. Layers, by default all, are
       recomputed in parts, each from what enters it: as many parts as `checkpoints`, or parts of `interval` layers. Or
       the results of `ops` are, by name. A layer or an op that forward does not have is refused.
     - Each gathered parameter's state says in `stay` whether it stays for a use, for a segment, or for all
-      micro-steps: what saves most seconds of the link within `memory` and the limits in elements, which are DeepSpeed's.
+      micro-steps: what saves most seconds of the link within the machine's memory and the limits in elements, which are DeepSpeed's.
     - Where `search` of `ds.decisions` offers losses, how losses are made is part of the choice: whole, or in the pieces that they offer
       (`piece_rows`). `residency.loss` of `ds.decisions` says which it is and what each costs; ops stay as they are, for pieces are
       made in phase model. Without it losses are whole.
@@ -88,17 +88,13 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say what copies cost">,
-    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
+    Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be recomputed">,
     Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
            "Elements of other parameters that may be used between two uses of one that is kept; 0: no limit">,
     Option<"maxLiveElements", "max-live-elements", "int64_t", "1000000000",
            "Elements that may be gathered at one time where one is kept; 0: no limit">,
     Option<"prefetchElements", "prefetch-elements", "int64_t", "50000000",
            "As ds-schedule-communication has it: what is gathered ahead of need is in memory; 0: no limit">,
-    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456",
-           "On CUDA, bytes of a piece of attention's gradient where one key head does not take more">,
-    Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be recomputed">,
     Option<"apart", "apart", "bool", "false",
            "Decide how long gathered parameters stay after all else, of what memory that leaves, as passes one after another would">,
     Option<"remarks", "remarks", "bool", "false", "Say of each value that is recomputed what that buys">];

@@ -23,7 +23,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     | stage3_model_persistence_threshold | i64 | ... and at most so many elements of all |
     | reduce_each_micro_step | bool | reduce gradients in every micro-step and keep a part; absent: stages 2 and 3 do |
 
-    A bucket size or threshold of -1 is chosen from the rates of `cluster`: a bucket is the smallest whose exchange
+    A bucket size or threshold of -1 is chosen from the rates of the machine (`ds.machine`): a bucket is the smallest whose exchange
     reaches nine tenths of the link's bandwidth, and a parameter stays whole where latency is the larger part of the
     time to gather it alone.
 
@@ -85,7 +85,6 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates choose sizes">,
     Option<"remarks", "remarks", "bool", "false", "Report what each segment sends">];
 }
 

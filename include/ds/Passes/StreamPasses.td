@@ -90,7 +90,6 @@ def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"tuning", "tuning", "std::string", "", "The file">,
-    Option<"threads", "threads", "unsigned", "1", "Threads that the program will run with">,
   ];
 }
 
@@ -103,7 +102,7 @@ def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
     Requires: phase scheduled.
     Ensures: (E1) a reduction stands after the last command that it depends on, or another reduction; (E2) what
     reads its result, and what depends on that, comes no earlier than the reduction is expected to be done; (E3)
-    compute waits for a reduction of a tensor there, or where `memory` cannot hold its operand any longer.
+    compute waits for a reduction of a tensor there, or where the machine's memory cannot hold its operand any longer.
 
     ```
     ds.launch @a ins(%x) outs(%g) on compute                        ds.launch @a ins(%x) outs(%g) on compute
@@ -116,9 +115,6 @@ def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
-    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
 }
 
 def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
@@ -128,7 +124,7 @@ def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
 
     Requires: phase scheduled, reductions placed.
     Ensures: (E1) compute waits for such a copy where it is expected to be done, by a simulation with doubled times, or
-    earlier where `memory` cannot hold what is copied any longer; (E2) not where that is the end of the segment.
+    earlier where the machine's memory cannot hold what is copied any longer; (E2) not where that is the end of the segment.
 
     ```
     ds.transfer %g to %h on to_host             ds.transfer %g to %h on to_host
@@ -139,9 +135,6 @@ def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
-    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">];
 }
 
 def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
@@ -152,7 +145,7 @@ def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
 
     Requires: phase scheduled, gathers placed.
     Ensures: (E1) a load overtakes nothing that touches what it does; (E2) loads on one stream keep their order, and so do
-    those through one piece of memory; (E3) with `memory`, what is loaded ahead has room where it is.
+    those through one piece of memory; (E3) where the machine's memory is bounded, what is loaded ahead has room where it is.
 
     ```
     ds.launch @a ins(%x) outs(%y) on compute           ds.transfer %h to %w on to_device
@@ -161,11 +154,6 @@ def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
-    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
-    Option<"threads", "threads", "unsigned", "1", "As ds-assign-workspaces has it: what calls take is not free">,
-    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456", "As ds-assign-workspaces has it">];
 }
 
 def ShareHost : Pass<"ds-share-host", "::mlir::func::FuncOp"> {
@@ -173,7 +161,7 @@ def ShareHost : Pass<"ds-share-host", "::mlir::func::FuncOp"> {
   let description = [{
     Allocations of the host that its cores work on become windows of one pool for each element type and alignment. Two
     may lie in the same place if the one is touched for the last time before the other is for the first, in issue order
-    and, by a simulation with the rates of `cluster`, in time, where a command counts twice that may still run.
+    and, by a simulation with the rates of the machine, in time, where a command counts twice that may still run.
 
     Requires: phase scheduled, events inserted; they are to be inserted once more after it.
     Ensures: (E1) windows that share memory follow each other in issue order, so that events can order them, and in time,
@@ -189,8 +177,6 @@ def ShareHost : Pass<"ds-share-host", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">];
 }
 
 def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"> {
@@ -204,7 +190,7 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     Requires: phase scheduled, reductions placed (their buffers count as live, and so do workspaces to come).
     Ensures: (E1) a gather is issued no later than its value is needed or its shard changed, and no earlier than hiding
     it asks for; (E2)
-    what is kept is gathered once, and nothing is kept that is not to stay; (E3) prefetching and keeping respect `memory` and the limits in elements, which are
+    what is kept is gathered once, and nothing is kept that is not to stay; (E3) prefetching and keeping respect the machine's memory and the limits in elements, which are
     those of DeepSpeed; (E4) `gathers` of `ds.decisions` say what is kept, and what forbids to keep the rest; (E5)
     nothing stays over micro-steps whose shard one of them changes before the last one gathers it.
 
@@ -219,15 +205,11 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
-    Option<"cluster", "cluster", "std::string", "\"cpu\"", "File or name of the cluster whose rates say how long commands take">,
-    Option<"memory", "memory", "int64_t", "0", "Bytes that everything together may take; 0: no limit">,
     Option<"prefetchElements", "prefetch-elements", "int64_t", "50000000",
            "A gather is issued ahead of need only while fewer elements are under way">,
     Option<"maxLiveElements", "max-live-elements", "int64_t", "1000000000", "Elements that are gathered at one time">,
     Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
            "Elements of other parameters over which one may be kept">,
-    Option<"threads", "threads", "unsigned", "1", "As ds-assign-workspaces has it: what calls take is not free">,
-    Option<"attentionBytes", "attention-bytes", "uint64_t", "268435456", "As ds-assign-workspaces has it">,
     Option<"remarks", "remarks", "bool", "false", "Say what is kept and what is gathered again">];
 }
 

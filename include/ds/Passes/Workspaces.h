@@ -33,6 +33,9 @@ struct WorkspaceLimits {
   int64_t room = std::numeric_limits<int64_t>::max();
 };
 
+/// What the machine of `module` says of them.
+WorkspaceLimits limitsOf(ModuleOp module);
+
 /// Bytes of scratch memory that `call` is to have, or why that is unknown.
 ::ds::Result<uint64_t> workspaceBytes(CallOp call, const WorkspaceLimits &limits);
 /// The same of a call on the host's cores, for any number of them.

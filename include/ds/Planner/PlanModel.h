@@ -9,15 +9,15 @@ namespace mlir::ds {
 /// Executes a pipeline on a module.
 using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)>;
 
-/// step, or a later phase, to planned, so that the plan fits `options.memory` if it can. Gathers and pieces
-/// of attention's gradient take what memory is left beside what is live; where the packing then takes more
-/// than that, they are decided again with so much less. Where the configuration leaves it open and no plan
-/// fits, gradients are reduced in each micro-step in place of being kept whole. A later phase leaves open
-/// what comes after it alone. Where activations may go to the host, what is kept is also chosen without that,
-/// and without making more than elementwise ops again, and the fastest that fits by its simulation is taken.
-/// The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline. `resident`,
-/// where it is given, is `module` in phase resident as `options` choose it, so that it need not be chosen
-/// again.
+/// step, or a later phase, to planned, so that the plan fits the memory of its machine if it can. Gathers and
+/// pieces of attention's gradient take what memory is left beside what is live; where the packing then takes
+/// more than that, they are decided again with so much less. Where the configuration leaves it open and no
+/// plan fits, gradients are reduced in each micro-step in place of being kept whole. A later phase leaves
+/// open what comes after it alone. Where activations may go to the host, what is kept is also chosen without
+/// that, and without making more than elementwise ops again, and the fastest that fits by its simulation is
+/// taken. The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline.
+/// `resident`, where it is given, is `module` in phase resident as `options` choose it, so that it need not
+/// be chosen again.
 LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run,
                         OwningOpRef<ModuleOp> resident = {});
 

@@ -85,10 +85,9 @@ struct ChooseProducts : mlir::ds::impl::ChooseProductsBase<ChooseProducts> {
       getOperation().emitError("expects a tuning of products: ") << tuning.error().message;
       return signalPassFailure();
     }
-    if (tuning->threads != threads) {
+    if (const int64_t threads = getMachine(getOperation()).threads; int64_t(tuning->threads) != threads) {
       getOperation().emitError("expects a tuning for ")
-          << unsigned(threads) << " threads, but '" << StringRef(this->tuning) << "' is for "
-          << tuning->threads;
+          << threads << " threads, but '" << StringRef(this->tuning) << "' is for " << tuning->threads;
       return signalPassFailure();
     }
     for (CallOp call : productsOf(getOperation())) {

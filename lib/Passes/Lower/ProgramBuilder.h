@@ -24,7 +24,7 @@ public:
   ProgramBuilder(ModuleOp module, const ProgramOptions &options)
       : module(module), mesh(MeshOp::lookup(module)), symbols(module), hostThreads(options.hostThreads) {
     program.target = "cpu";
-    program.threads = options.threads;
+    program.threads = static_cast<uint32_t>(getMachine(module).threads);
     program.microBatch = options.microBatch;
     program.accumulation = options.accumulation;
     program.predicted.stepSeconds = options.stepSeconds;

@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -55,22 +56,24 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    const bool isCuda = isForCuda(getOperation()->getParentOfType<ModuleOp>());
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    const bool isCuda = isForCuda(module);
     if (!isCuda)
       getOperation().walk([](CommunicateOp op) { assign(op, op.getWorkspaceMutable(), stagingBytes(op)); });
     for (CallOp call : getOperation().getOps<CallOp>())
       if (call.getStream() == StreamKind::Host && failed(assignOnHost(call)))
         return signalPassFailure();
     // What gathers and reductions hold by now is live as well: pieces get what is left.
-    std::vector<int64_t> live = memory > 0 ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();
+    const std::optional<int64_t> memory = getBudget(module, Budget::Workspaces);
+    std::vector<int64_t> live = memory ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();
     SmallVector<Operation *> commands = getComputeCommands(getOperation());
     for (auto [index, command] : llvm::enumerate(commands)) {
       auto call = dyn_cast<CallOp>(command);
       if (!call)
         continue;
-      WorkspaceLimits limits{threads, attentionBytes};
-      if (memory > 0)
-        limits.room = memory - live[index];
+      WorkspaceLimits limits = limitsOf(module);
+      if (memory)
+        limits.room = *memory - live[index];
       ::ds::Result<uint64_t> bytes = workspaceBytes(call, limits);
       if (!bytes) {
         call.emitOpError("has an unknown workspace: ") << bytes.error().message;

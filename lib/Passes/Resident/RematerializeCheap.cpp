@@ -13,6 +13,7 @@
 #include "ResidencyModel.h"
 #include "Support/VerifyPhases.h"
 #include "ds/Dialect/Decisions.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
@@ -58,13 +59,14 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     for (auto func : module.getOps<func::FuncOp>())
       if (SegmentAttr::of(func) && failed(verifyWork(func)))
         return signalPassFailure();
-    FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(module);
     if (failed(rates))
       return signalPassFailure();
     const TrainingOptions training = getTraining(module);
     if (failed(verifyDemands(module, training.recompute)))
       return signalPassFailure();
     search = getDecisions(module).search.value_or(PlanSearch());
+    memory = search.holdsLeast ? 1 : getBudget(module, Budget::Resident);
     std::optional<Choice> choice = chooseToFit(*rates, training);
     if (!choice)
       return signalPassFailure();
@@ -89,7 +91,8 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     analysis::ResidencyPlan plan;
     int64_t stride = 0; ///< of groups, 0: none
   };
-  PlanSearch search; ///< what the planner asks for
+  PlanSearch search;             ///< what the planner asks for
+  std::optional<int64_t> memory; ///< bytes that all has to fit; 1: as little as can be is held
   std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training,
                                bool isNothingAhead);
@@ -105,8 +108,9 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
                                                                     bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
       getOperation(), rates,
-      ResidencyLimits{search.holdsLeast ? int64_t(1) : int64_t(memory), maxReuseElements, maxLiveElements,
-                      prefetchElements, attentionBytes, offload, search.offersLoss, isNothingAhead},
+      ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements,
+                      uint64_t(getMachine(getOperation()).attentionBytes), offload, search.offersLoss,
+                      isNothingAhead},
       repeats);
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
@@ -172,7 +176,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
 /// wait for each. So where nothing fits beside that, the choice is made without it.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::chooseToFit(const ::ds::cost::Rates &rates,
                                                                           const TrainingOptions &training) {
-  if (search.holdsLeast || memory == 1)
+  if (memory == 1)
     return choose(rates, training, /*isNothingAhead=*/true);
   std::optional<Choice> choice = choose(rates, training, /*isNothingAhead=*/false);
   if (!choice || choice->plan.fits)

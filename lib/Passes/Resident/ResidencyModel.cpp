@@ -23,7 +23,7 @@ ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, 
                                RepeatPlan repeats)
     : context(module.getContext()), costs(rates, isForCuda(module) ? ranksOnNode(module, rates) : 1),
       limits(limits), repeats(repeats) {
-  problem.spaces.push_back({limits.memory > 0 ? limits.memory : kNoLimit, {}});
+  problem.spaces.push_back({limits.memory.value_or(kNoLimit), {}});
   problem.resources.assign(kResources, 0);
   const SymbolTable symbols(module);
   for (func::FuncOp func : getSegments(module))

@@ -45,7 +45,7 @@
 namespace mlir::ds {
 
 struct ResidencyLimits {
-  int64_t memory = 0; ///< bytes; 0: no limit
+  std::optional<int64_t> memory; ///< bytes; nothing: no limit
   // DeepSpeed's bounds; 0: none.
   int64_t maxReuseElements = 0; ///< of what is used between two uses of a kept parameter
   int64_t maxLiveElements = 0;  ///< of what is gathered at one time

@@ -82,7 +82,7 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
   }
 
   LogicalResult shard(ModuleOp module, TrainingOptions options) {
-    FailureOr<::ds::cost::Rates> rates = readRates(module, cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(module);
     if (failed(rates))
       return failure();
     for (const OpenChoice &choice : chooseSizes(options.sharding, basisOf(module, options), *rates))

@@ -22,7 +22,7 @@ bool mlir::ds::isMovableGather(CommunicateOp op) {
 }
 
 FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
-                                 int64_t memory)
+                                 std::optional<int64_t> memory)
     : func(func), costs(costs) {
   findCommands();
   std::multimap<int64_t, CommunicateOp> gathers; // by first use; equals as they are issued
@@ -38,14 +38,14 @@ FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const W
   addWorkspaces(compute, limits, memory, liveBytes);
 }
 
-void mlir::ds::addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits, int64_t memory,
-                             std::vector<int64_t> &liveBytes) {
+void mlir::ds::addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits,
+                             std::optional<int64_t> memory, std::vector<int64_t> &liveBytes) {
   for (auto [index, command] : llvm::enumerate(compute)) {
     auto call = dyn_cast<CallOp>(command);
     if (!call || call.getWorkspace())
       continue;
-    if (memory > 0)
-      limits.room = memory - liveBytes[index];
+    if (memory)
+      limits.room = *memory - liveBytes[index];
     // One that is unknown is refused where it is assigned.
     if (::ds::Result<uint64_t> bytes = workspaceBytes(call, limits))
       liveBytes[index] += static_cast<int64_t>(*bytes);

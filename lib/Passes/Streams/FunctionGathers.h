@@ -37,8 +37,9 @@ struct GatheredValue {
 class FunctionGathers {
 public:
   /// `costs`, of the function's module, outlive this. `limits` say what calls will take for their
-  /// workspaces where `memory` bytes have room for it (0: no limit); of their room they say nothing.
-  FunctionGathers(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits, int64_t memory);
+  /// workspaces where `memory` bytes have room for it (nothing: no limit); of their room they say nothing.
+  FunctionGathers(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
+                  std::optional<int64_t> memory);
 
   /// True where a command changes the shard of `value`.
   bool changes(const GatheredValue &value) const;
@@ -73,8 +74,8 @@ private:
 };
 
 /// Adds to `liveBytes`, of each of `compute`, what it will take for its workspace where `memory` bytes have
-/// room for it (0: no limit).
-void addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits, int64_t memory,
+/// room for it (nothing: no limit).
+void addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits, std::optional<int64_t> memory,
                    std::vector<int64_t> &liveBytes);
 
 /// True for a gather whose result is memory of its own, or the place that a gathered value has for the whole

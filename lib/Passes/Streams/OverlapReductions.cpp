@@ -7,6 +7,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
 #include "ds/Dialect/Collectives.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
@@ -32,7 +33,7 @@ struct Node {
 
 class ReductionOverlap {
 public:
-  ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, int64_t memory);
+  ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, std::optional<int64_t> memory);
   void run();
 
 private:
@@ -50,13 +51,14 @@ private:
 
   func::FuncOp func;
   const ::ds::cost::Rates &rates;
-  int64_t memory; ///< bytes; 0: no limit
+  std::optional<int64_t> memory; ///< bytes; nothing: no limit
   std::vector<Node> nodes;
 };
 
 } // namespace
 
-ReductionOverlap::ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates, int64_t memory)
+ReductionOverlap::ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &rates,
+                                   std::optional<int64_t> memory)
     : func(func), rates(rates), memory(memory) {
   for (auto op : func.getBody().front().getOps<ScheduledOpInterface>())
     if (!op.isEvent())
@@ -93,8 +95,8 @@ void ReductionOverlap::hoistReductions() {
     problem.reductions.push_back({static_cast<int64_t>(problem.seconds.size()), 2 * costs.seconds(node.op),
                                   isNew ? input.getBuffer().getType().getSizeInBytes() : 0});
   }
-  if (memory > 0) {
-    problem.budgetBytes = memory;
+  if (memory) {
+    problem.budgetBytes = *memory;
     problem.liveBytes = getLiveBytes(func, held);
   }
   return problem;
@@ -187,10 +189,11 @@ struct OverlapReductions : mlir::ds::impl::OverlapReductionsBase<OverlapReductio
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(getOperation());
     if (failed(rates))
       return signalPassFailure();
-    ReductionOverlap(getOperation(), *rates, memory).run();
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    ReductionOverlap(getOperation(), *rates, getBudget(module, Budget::Streams)).run();
   }
 };
 } // namespace

@@ -9,11 +9,12 @@
 //   to_device          load %x            ->   to_device  load %x
 //
 // No further than behind the last command that touches what it does (a set of staging memory that is still to
-// be written back), and with `memory` only as long as that holds what was loaded. Loads of one stream keep
-// their order. Price: times are doubled, as a machine that does other things as well may take them.
+// be written back), and where memory is bounded only as long as it holds what was loaded. Loads of one stream
+// keep their order. Price: times are doubled, as a machine that does other things as well may take them.
 //
 //===---------------------------------------------------------------------------===//
 #include "FunctionGathers.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -43,7 +44,8 @@ struct Load {
 
 class LoadScheduler {
 public:
-  LoadScheduler(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits, int64_t memory);
+  LoadScheduler(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
+                std::optional<int64_t> memory);
   void run();
 
 private:
@@ -58,7 +60,7 @@ private:
 
   func::FuncOp func;
   CommandCosts &costs;
-  int64_t memory; ///< bytes; 0: no limit
+  std::optional<int64_t> memory; ///< bytes; nothing: no limit
   std::vector<Load> loads;
   SmallVector<Operation *> fixed; ///< all other commands
   std::vector<SmallVector<BufferAccess>> accesses;
@@ -77,7 +79,7 @@ static bool isLoad(Operation *op) {
 }
 
 LoadScheduler::LoadScheduler(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
-                             int64_t memory)
+                             std::optional<int64_t> memory)
     : func(func), costs(costs), memory(memory) {
   reached.push_back(0);
   computed.push_back(0);
@@ -87,7 +89,7 @@ LoadScheduler::LoadScheduler(func::FuncOp func, CommandCosts &costs, const Works
     else if (auto command = dyn_cast<ScheduledOpInterface>(op))
       addFixed(command);
   orderLoads();
-  if (memory > 0 && !loads.empty()) {
+  if (memory && !loads.empty()) {
     liveBytes = getLiveBytes(func, {});
     addWorkspaces(getComputeCommands(func), limits, memory, liveBytes);
   }
@@ -174,7 +176,7 @@ size_t LoadScheduler::takeRoom(const Load &load, size_t wanted) {
     int64_t command = computed[place - 1];
     if (computed[place] == command) // not a compute command
       continue;
-    if (liveBytes[command] + load.bytes > memory)
+    if (liveBytes[command] + load.bytes > *memory)
       break;
     liveBytes[command] += load.bytes;
   }
@@ -225,11 +227,12 @@ struct PrefetchLoads : mlir::ds::impl::PrefetchLoadsBase<PrefetchLoads> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(getOperation());
     if (failed(rates))
       return signalPassFailure();
-    CommandCosts costs(getOperation()->getParentOfType<ModuleOp>(), *rates);
-    LoadScheduler(getOperation(), costs, {threads, attentionBytes}, memory).run();
+    auto module = getOperation()->getParentOfType<ModuleOp>();
+    CommandCosts costs(module, *rates);
+    LoadScheduler(getOperation(), costs, limitsOf(module), getBudget(module, Budget::Streams)).run();
   }
 };
 } // namespace

@@ -2,11 +2,12 @@
 //
 // What goes from the device to the host is copied beside compute, which need not wait for it; but then the
 // plan does not know before the segment's end that the copy has run, and keeps the memory of every gradient
-// that was ever sent. So compute waits where the copy is expected to be done, for nothing, or where `memory`
+// that was ever sent. So compute waits where the copy is expected to be done, for nothing, or where memory
 // does not hold it any longer: the answer that reductions have (Analysis/ReductionOverlap).
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
@@ -51,7 +52,7 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(getOperation());
     if (failed(rates))
       return signalPassFailure();
     release(getOperation(), *rates);
@@ -83,8 +84,8 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
     }
     if (copies.empty())
       return;
-    if (memory > 0) {
-      problem.budgetBytes = memory;
+    if (std::optional<int64_t> memory = getBudget(func->getParentOfType<ModuleOp>(), Budget::Streams)) {
+      problem.budgetBytes = *memory;
       problem.liveBytes = getLiveBytes(func, held);
     }
     OpBuilder builder(func.getContext());

@@ -40,7 +40,7 @@ struct WholeStepValue {
 class GatherScheduler {
 public:
   GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
-                  const WorkspaceLimits &limits, int64_t memory);
+                  const WorkspaceLimits &limits, std::optional<int64_t> memory);
   bool hasGathers() const { return !values.empty(); }
   /// The problem, but for its bounds.
   analysis::GatherProblem problem;
@@ -74,7 +74,7 @@ private:
 } // namespace
 
 GatherScheduler::GatherScheduler(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
-                                 const WorkspaceLimits &limits, int64_t memory)
+                                 const WorkspaceLimits &limits, std::optional<int64_t> memory)
     : runs(runs) {
   for (func::FuncOp func : funcs)
     functions.emplace_back(func, costs, limits, memory);
@@ -235,7 +235,7 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    FailureOr<::ds::cost::Rates> rates = readRates(getOperation(), cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(getOperation());
     if (failed(rates))
       return signalPassFailure();
     SmallVector<func::FuncOp> step, others;
@@ -269,11 +269,12 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
 
   LogicalResult schedule(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
                          SmallVectorImpl<WholeStepValue> &whole) {
-    GatherScheduler scheduler(funcs, runs, costs, {threads, attentionBytes}, memory);
+    const std::optional<int64_t> memory = getBudget(getOperation(), Budget::Streams);
+    GatherScheduler scheduler(funcs, runs, costs, limitsOf(getOperation()), memory);
     if (!scheduler.hasGathers())
       return success();
     analysis::GatherProblem &problem = scheduler.problem;
-    problem.budgetBytes = memory > 0 ? memory : analysis::GatherProblem::kNoLimit;
+    problem.budgetBytes = memory.value_or(analysis::GatherProblem::kNoLimit);
     problem.prefetchElements = prefetchElements;
     problem.maxLiveElements = maxLiveElements;
     problem.maxReuseElements = maxReuseElements;

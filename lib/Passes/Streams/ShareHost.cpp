@@ -219,7 +219,7 @@ struct ShareHost : mlir::ds::impl::ShareHostBase<ShareHost> {
     func::FuncOp func = getOperation();
     if (failed(requirePhase(func, getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    FailureOr<::ds::cost::Rates> rates = readRates(func, cluster);
+    FailureOr<::ds::cost::Rates> rates = readRates(func);
     if (failed(rates))
       return signalPassFailure();
     CommandCosts costs(func->getParentOfType<ModuleOp>(), *rates);

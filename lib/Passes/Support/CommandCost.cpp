@@ -13,13 +13,6 @@ using namespace mlir::ds;
 namespace cost = ::ds::cost;
 namespace rt = ::ds::rt;
 
-FailureOr<cost::Rates> mlir::ds::readRates(Operation *op, StringRef cluster) {
-  ::ds::Result<::ds::config::Cluster> read = ::ds::config::readCluster(cluster.str());
-  if (read)
-    return cost::Rates(*read);
-  return op->emitError("expects option cluster to name a cluster: ") << read.error().message, failure();
-}
-
 /// The element type whose arithmetic `command` does: that of its first buffer of floats.
 static cost::DType arithmeticType(Operation *command) {
   for (Value operand : command->getOperands()) {

@@ -12,6 +12,11 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace rt = ::ds::rt;
 
+WorkspaceLimits mlir::ds::limitsOf(ModuleOp module) {
+  const Machine machine = getMachine(module);
+  return {static_cast<uint32_t>(machine.threads), static_cast<uint64_t>(machine.attentionBytes)};
+}
+
 /// Bytes of scratch memory that `op` asks for on the CPU, or why that is unknown.
 static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
   const RuntimeCall call(op);

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-assign-workspaces=threads=2 | FileCheck %s
+// RUN: ds-opt %s --ds-set-machine=threads=2 --ds-assign-workspaces | FileCheck %s
 
 // Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; of the other kernels only norms need scratch memory.
 module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {

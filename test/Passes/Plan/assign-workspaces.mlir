@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-assign-workspaces=threads=2 | FileCheck %s
+// RUN: ds-opt %s --ds-set-machine=threads=2 --ds-assign-workspaces | FileCheck %s
 
 // Products have a library that asks for scratch memory, and 16-bit gradients are summed in it.
 // CHECK-LABEL: @keeps_calls_without_scratch_memory

@@ -1,11 +1,11 @@
 // Where memory is short, as little as can be crosses; where it is free, what saves time is kept.
-// RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 calls=false" | FileCheck %s
+// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-rematerialize-cheap=calls=false | FileCheck %s
 // RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
 // A module that asks for least to be held has it so whatever memory there is, and is told of which groups: none where calls stay.
 // RUN: (echo 'module attributes {ds.decisions = #ds.decisions<search = {holds_least = true}>} {'; cat %s; echo '}') | ds-opt --ds-rematerialize-cheap="calls=false" -o %t.least
 // RUN: FileCheck %s --input-file %t.least && FileCheck %s --check-prefix=LEAST --input-file %t.least
 // LEAST: search = {holds_least = true, least_stride = 0}
-// RUN: ds-opt %s --ds-rematerialize-cheap="memory=1 calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-rematerialize-cheap="calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
 ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>

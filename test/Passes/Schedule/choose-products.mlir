@@ -1,9 +1,9 @@
 // RUN: split-file %s %t
-// RUN: ds-opt %t/products.mlir "--ds-choose-products=tuning=%t/tuning.json threads=2" | FileCheck %t/products.mlir
-// RUN: not ds-opt %t/products.mlir "--ds-choose-products=tuning=%t/tuning.json threads=3" 2>&1 | FileCheck %t/products.mlir --check-prefix=THREADS
-// RUN: not ds-opt %t/products.mlir "--ds-choose-products=tuning=%t/wrong.json threads=2" 2>&1 | FileCheck %t/products.mlir --check-prefix=WRONG
-// RUN: not ds-opt %t/products.mlir "--ds-choose-products=tuning=%t/none.json threads=2" 2>&1 | FileCheck %t/products.mlir --check-prefix=NONE
-// RUN: not ds-opt %t/products.mlir "--ds-choose-products=tuning=%t/products.mlir threads=2" 2>&1 | FileCheck %t/products.mlir --check-prefix=TEXT
+// RUN: ds-opt %t/products.mlir --ds-set-machine=threads=2 --ds-choose-products=tuning=%t/tuning.json | FileCheck %t/products.mlir
+// RUN: not ds-opt %t/products.mlir --ds-set-machine=threads=3 --ds-choose-products=tuning=%t/tuning.json 2>&1 | FileCheck %t/products.mlir --check-prefix=THREADS
+// RUN: not ds-opt %t/products.mlir --ds-set-machine=threads=2 --ds-choose-products=tuning=%t/wrong.json 2>&1 | FileCheck %t/products.mlir --check-prefix=WRONG
+// RUN: not ds-opt %t/products.mlir --ds-set-machine=threads=2 --ds-choose-products=tuning=%t/none.json 2>&1 | FileCheck %t/products.mlir --check-prefix=NONE
+// RUN: not ds-opt %t/products.mlir --ds-set-machine=threads=2 --ds-choose-products=tuning=%t/products.mlir 2>&1 | FileCheck %t/products.mlir --check-prefix=TEXT
 
 //--- tuning.json
 {"product_tuning": 1, "processor": "a processor", "date": "2026-01-02", "threads": 2, "products": {

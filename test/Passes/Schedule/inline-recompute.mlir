@@ -1,6 +1,6 @@
 // Where cheap copies are not enough, products are made again from the values that blocks end with.
-// RUN: ds-opt %s --ds-rematerialize-cheap=memory=1 | FileCheck %s
-// RUN: ds-opt %s --ds-rematerialize-cheap=memory=1 --ds-inline-recompute | FileCheck %s --check-prefix=INLINE
+// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-rematerialize-cheap | FileCheck %s
+// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-rematerialize-cheap --ds-inline-recompute | FileCheck %s --check-prefix=INLINE
 // RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>

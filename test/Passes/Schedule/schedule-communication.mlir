@@ -1,8 +1,8 @@
 // RUN: ds-opt %s --ds-schedule-communication | FileCheck %s
 // RUN: ds-opt %s --ds-schedule-communication=max-reuse-elements=0 | FileCheck %s --check-prefix=AGAIN
 // RUN: ds-opt %s --ds-schedule-communication=prefetch-elements=0 | FileCheck %s --check-prefix=LATE
-// RUN: ds-opt %s --ds-schedule-communication=memory=11534336 | FileCheck %s --check-prefix=TIGHT
-// RUN: ds-opt %s --ds-schedule-communication=memory=9961472 | FileCheck %s --check-prefix=TIGHTER
+// RUN: ds-opt %s --ds-set-machine=memory=11534336 --ds-schedule-communication | FileCheck %s --check-prefix=TIGHT
+// RUN: ds-opt %s --ds-set-machine=memory=9961472 --ds-schedule-communication | FileCheck %s --check-prefix=TIGHTER
 // RUN: ds-opt %s --ds-schedule-communication=max-live-elements=600000 | FileCheck %s --check-prefix=FEW
 // RUN: ds-opt %s --ds-schedule-communication --ds-insert-events --ds-verify-collectives -o /dev/null
 

@@ -1,5 +1,5 @@
 // RUN: ds-opt %s --ds-schedule-communication --ds-insert-events --ds-verify-scheduled --ds-verify-collectives | FileCheck %s
-// RUN: ds-opt %s --ds-schedule-communication=memory=11534336 | FileCheck %s --check-prefix=TIGHT
+// RUN: ds-opt %s --ds-set-machine=memory=11534336 --ds-schedule-communication | FileCheck %s --check-prefix=TIGHT
 // RUN: ds-opt %s --ds-schedule-communication=max-reuse-elements=0 | FileCheck %s --check-prefix=AGAIN
 
 !part = !ds.buffer<tensor<262144xf32>, [1], device>

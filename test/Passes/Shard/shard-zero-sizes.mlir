@@ -1,9 +1,9 @@
 // Sizes of -1 are chosen from a cluster's rates; others stay as they are.
 // RUN: sed 's/STAGE/3/;s/stage3_param_persistence_threshold = 8/allgather_bucket_size = -1, reduce_bucket_size = -1, sub_group_size = -1, stage3_param_persistence_threshold = -1/' %S/shard-zero.mlir > %t.mlir
 // RUN: ds-opt %t.mlir --ds-shard-zero | FileCheck %s
-// RUN: ds-opt %t.mlir --ds-shard-zero=cluster=dgx-a100 | FileCheck %s --check-prefix=FAST
+// RUN: ds-opt %t.mlir --ds-set-machine=cluster=dgx-a100 --ds-shard-zero | FileCheck %s --check-prefix=FAST
 // RUN: sed 's/STAGE/1/;s/stage3_param_persistence_threshold = 8/allgather_bucket_size = 48, reduce_bucket_size = -1/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=BOUND
-// RUN: not ds-opt %t.mlir --ds-shard-zero=cluster=nowhere 2>&1 | FileCheck %s --check-prefix=ERROR
+// RUN: not ds-opt %t.mlir --ds-set-machine=cluster=nowhere 2>&1 | FileCheck %s --check-prefix=ERROR
 // RUN: sed 's/STAGE/1/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/STAGE/1, reduce_each_micro_step = true/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=EACH
 // RUN: sed 's/STAGE/2, reduce_each_micro_step = false/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ONCE
@@ -28,7 +28,7 @@
 // BOUND: ds.bucket @bucket_0 members [@h.0.w] offsets
 // BOUND: ds.bucket @bucket_1 members [@h.0.b] offsets
 
-// ERROR: error: expects option cluster to name a cluster:
+// ERROR: error: ds.machine expects a cluster that can be read, but got "nowhere":
 
 // ONCE: {of = reduce_once_per_step, bytes = 512}
 // ONCE: ds.state @bucket_0.grad role (gradient) slot("grad") bucket(@bucket_0) init
