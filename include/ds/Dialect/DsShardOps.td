@@ -91,7 +91,7 @@ def Ds_Fabric : Resource<"::mlir::ds::Fabric">;
 class Ds_Carries<string payload> : DefaultValuedAttr<Ds_PayloadAttr, "::mlir::ds::Payload::" # payload>;
 
 class Ds_CollectiveOp<string mnemonic, list<Trait> traits = []>
-    : Ds_Op<mnemonic, !listconcat([InPhases<"Sharded", "Resident">, MemoryEffects<[MemWrite<Ds_Fabric>]>,
+    : Ds_Op<mnemonic, !listconcat([InPhases<"Step", "Resident">, MemoryEffects<[MemWrite<Ds_Fabric>]>,
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getSentBytes"]>,
         DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCollectiveKind"]>], traits)> {
   let hasVerifier = 1;
@@ -257,7 +257,7 @@ def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
 // What depends on the rank without communication
 //===----------------------------------------------------------------------===//
 
-def Ds_LocalShardOp : Ds_Op<"local_shard", [InPhases<"Sharded", "Resident">, Pure]> {
+def Ds_LocalShardOp : Ds_Op<"local_shard", [InPhases<"Step", "Resident">, Pure]> {
   let summary = "Takes this rank's part of a tensor that all ranks have";
   let description = [{
     Part r of n equal parts along dimension 0, r being the rank's position in its group. The inverse of
@@ -276,7 +276,7 @@ def Ds_LocalShardOp : Ds_Op<"local_shard", [InPhases<"Sharded", "Resident">, Pur
   let hasVerifier = 1;
 }
 
-def Ds_AxisIndexOp : Ds_Op<"axis_index", [InPhases<"Sharded", "Resident">, Pure]> {
+def Ds_AxisIndexOp : Ds_Op<"axis_index", [InPhases<"Step", "Resident">, Pure]> {
   let summary = "Gives this rank's position in its group";
   let description = [{
     A number from 0 to the group's size, exclusive: the only value by which ranks differ.

@@ -83,7 +83,8 @@ static bool dependsOnData(const SegmentStates &segment, Value value) {
     if (Operation *op = slice[index].getDefiningOp()) {
       if (isa<LocalShardOp>(op))
         return true;
-      if (!isa<CollectiveOpInterface>(op))
+      auto collective = dyn_cast<CollectiveOpInterface>(op);
+      if (!collective || collective.getCarries() != Payload::Statistic) // along tp, layers exchange data
         slice.insert(op->operand_begin(), op->operand_end());
     } else if (!segment.nameOf(cast<BlockArgument>(slice[index]))) {
       return true;

@@ -30,6 +30,13 @@ ShardedStep::ShardedStep(ModuleOp module, const TrainingOptions &options)
       owned[{*state.getOwner(), *state.getSlot()}] = state;
 }
 
+AxesAttr ShardedStep::nameAxes(::ds::rt::AxisSet axes) const {
+  for (unsigned axis = 0; axis < shape.mesh.numAxes(); ++axis)
+    if (shape.mesh.axes()[axis].size == 1)
+      axes = axes - ::ds::rt::AxisSet{axis};
+  return mlir::ds::nameAxes(ModuleOp(module).getContext(), shape.mesh, axes);
+}
+
 //===----------------------------------------------------------------------===//
 // Which updates are the same
 //===----------------------------------------------------------------------===//

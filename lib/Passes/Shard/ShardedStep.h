@@ -49,10 +49,8 @@ public:
   LogicalResult layOut();
 
   const MeshShape &getShape() const { return shape; }
-  /// `axes` as collectives have them.
-  AxesAttr nameAxes(::ds::rt::AxisSet axes) const {
-    return mlir::ds::nameAxes(ModuleOp(module).getContext(), shape.mesh, axes);
-  }
+  /// `axes` as collectives have them: without those of one rank. Null where none is left.
+  AxesAttr nameAxes(::ds::rt::AxisSet axes) const;
   int64_t countRanks(::ds::rt::AxisSet axes) const { return shape.mesh.size(axes); }
   const TrainingOptions &getOptions() const { return options; }
   MutableArrayRef<ShardedBucket> getBuckets() { return buckets; }

@@ -4,6 +4,7 @@
 // RUN: sed 's/STAGE/2/;s/MESH/[pp = 2, dp = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp/' %s | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=STAGES
 // RUN: sed 's/STAGE/2/;s/MESH/[sp = 2, dp = 2, tp = 2] samples dp zero (dp, sp)/' %s | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=CROSSED
 // RUN: sed 's/STAGE/2/;s/MESH/[x = 2, sp = 2, tp = 2] samples x zero (x, sp)/' %s | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=STRANGE
+// RUN: sed 's/STAGE/3/;s/MESH/[sp = 1, tp = 2]/' %s | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ALONE
 
 // Three parameters of 256 elements: @cut, of which each rank along tp has half; @whole, whose gradient is a sum over tp and sp
 // as well; @tied, which an earlier stage counts. None shares a bucket with another.
@@ -66,6 +67,17 @@ module attributes {ds.training = #ds.training<zero_optimization = {stage = STAGE
   // With sp outside of dp, a part along both is no part of a part along dp.
   // CROSSED: %[[SUMMED:.*]] = ds.all_reduce sum %{{.*}} along dp carries bucket{{.*}} : tensor<128xf32>
   // CROSSED-NEXT: ds.local_shard %[[SUMMED]] along (sp, dp){{.*}} : tensor<128xf32> -> tensor<32xf32>
+
+  // Where one sample is read, nothing is divided and the loss is what it is; sums along tp are formed all the same.
+  // ALONE: ds.bucket @bucket_0 members [@h.0.cut]
+  // ALONE-NOT: shards [
+  // ALONE-LABEL: func.func @last
+  // ALONE-NOT: ds.all_reduce {{.*}} : tensor<f32>
+  // ALONE: %[[GRAD:.*]] = ds.all_reduce sum %{{.*}} along tp carries bucket{{.*}} : tensor<256xf32>
+  // ALONE: %[[PART:.*]] = ds.all_reduce sum %{{.*}} along tp carries statistic{{.*}} : tensor<f64>
+  // ALONE-NEXT: %[[BOTH:.*]] = ds.add %{{.*}}, %[[PART]]
+  // ALONE-NOT: ds.all_gather
+  // ALONE: return %{{.*}}, %[[BOTH]]
 
   // Nobody asks for names.
   // STRANGE: ds.all_reduce sum %{{.*}} along x carries statistic{{.*}} : tensor<f32>
