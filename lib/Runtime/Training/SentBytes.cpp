@@ -18,8 +18,8 @@ uint64_t sentBytes(const Program &program, const Command &command) {
   return traits.sentBytes(collective.elements * element * traits.count(traits.input, ranks), element, ranks);
 }
 
-/// The names of `axes`, of which those that are all parts of one axis are called by that: "dp" for dp.node and
-/// dp.local, as plans have it.
+/// The names of `axes`, of which those that are all parts of one axis are called by that: "dp" for dp.node
+/// and dp.local, as plans have it.
 static std::string nameAxes(const Mesh &mesh, AxisSet axes) {
   std::string names;
   AxisSet named;
