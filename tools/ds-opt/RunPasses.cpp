@@ -1,6 +1,7 @@
 //===- RunPasses.cpp - What ds-opt shares with mlir-opt ----------------------------===//
 #include "RunPasses.h"
 
+#include "CommandLine/InputGuard.h"
 #include "CommandLine/LineErrors.h"
 #include "Model.h"
 #include "Output.h"
@@ -33,6 +34,10 @@ ExitCode ds::opt::runPasses(int argc, char **argv, const Options &options, mlir:
     return succeeded(mlir::MlirOptMain(argc, argv, options.input, options.output, registry))
                ? ExitCode::Ok
                : ExitCode::Invalid;
+  const bool isWhole = config.inputSplitMarker().empty() && !config.shouldVerifyDiagnostics();
+  if (isWhole && !config.shouldAllowUnregisteredDialects())
+    if (Status status = guardText(options.input, registry); !status)
+      return complain(status.error());
   auto buffer = readNamed(options.input);
   if (!buffer)
     return complain({ExitCode::Io, options.input + ": " + buffer.getError().message(), "check the path"});
