@@ -9,6 +9,7 @@
 #include "ds/Dialect/Work.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -71,7 +72,7 @@ bool HostPlacement::goesWithReaders(Operation *op) const {
   if (!isRead || isElsewhere || (!isElementwise(op) && !isa<PresumeOp>(op)))
     return false;
   int64_t sent = 0;
-  for (Value operand : llvm::SmallDenseSet<Value>(op->operand_begin(), op->operand_end())) {
+  for (Value operand : llvm::SmallSetVector<Value, 4>(op->operand_begin(), op->operand_end())) {
     bool isThere = isHostValue(operand);
     forEachReader(operand, [&](Operation *reader) { isThere |= isOnHost(reader); });
     if (!isThere && belongsToOne(operand))
