@@ -5,6 +5,7 @@
 #   PREFIX/lib/deepstage    libraries that tools open by where they stand themselves
 #   PREFIX/share            manual pages, completions, examples, documentation
 
+include(DsNotices)
 set(compiler_tools ds-opt)
 if(DS_IMPORT)
   list(APPEND compiler_tools ds-import)
@@ -21,7 +22,7 @@ set(components runtime compiler)
 if(TARGET ds-cuda)
   list(APPEND components cuda)
   install(TARGETS ds-cuda LIBRARY DESTINATION lib/deepstage COMPONENT cuda)
-  install(FILES LICENSE DESTINATION share/doc/deepstage-cuda RENAME copyright COMPONENT cuda)
+  install(FILES ${DS_NOTICES}/cuda DESTINATION share/doc/deepstage-cuda RENAME copyright COMPONENT cuda)
 endif()
 
 # Manual pages and completions are what the tools say of themselves.
@@ -46,8 +47,8 @@ if(DS_SANITIZE)  # what the tools say is the same, and their options for sanitiz
 endif()
 add_custom_target(ds-manuals ${in_all} DEPENDS ${manuals})
 
-install(FILES LICENSE DESTINATION share/doc/deepstage-runtime RENAME copyright COMPONENT runtime)
-install(FILES LICENSE DESTINATION share/doc/deepstage RENAME copyright COMPONENT compiler)
+install(FILES ${DS_NOTICES}/runtime DESTINATION share/doc/deepstage-runtime RENAME copyright COMPONENT runtime)
+install(FILES ${DS_NOTICES}/compiler DESTINATION share/doc/deepstage RENAME copyright COMPONENT compiler)
 install(FILES README.md DESTINATION share/doc/deepstage COMPONENT compiler)
 install(DIRECTORY docs/ DESTINATION share/doc/deepstage/docs COMPONENT compiler FILES_MATCHING PATTERN "*.md")
 install(DIRECTORY examples/configs examples/models DESTINATION share/deepstage/examples COMPONENT compiler)

@@ -1,0 +1,30 @@
+# What packages say of the libraries that their files contain: archives that are linked in, and headers that are compiled in. What
+# is a shared library is another package, with a notice of its own. test/Scripts/check_notices.py checks the lists.
+
+# Writes OUT: the licence of the tree, and Debian's copyright file of each of these packages.
+function(ds_write_notices out)
+  file(READ ${PROJECT_SOURCE_DIR}/LICENSE text)
+  foreach(package ${ARGN})
+    set(notice /usr/share/doc/${package}/copyright)
+    if(EXISTS ${notice})
+      file(READ ${notice} said)
+    else()
+      message(STATUS "${notice} not found: packages made here name ${package} alone")
+      set(said "")
+    endif()
+    string(APPEND text "\n\n---- Contains ${package} ----\n\n${said}")
+  endforeach()
+  file(WRITE ${out} "${text}")
+endfunction()
+
+set(headers libcli11-dev libflatbuffers-dev nlohmann-json3-dev)
+set(runtime_contains ${headers} liburing-dev)
+set(compiler_contains ${headers} liblld-19-dev)
+if(DS_JEMALLOC)
+  list(APPEND compiler_contains libjemalloc-dev)
+endif()
+set(cuda_contains ${headers})
+set(DS_NOTICES ${CMAKE_BINARY_DIR}/share/notices)
+foreach(component runtime compiler cuda)
+  ds_write_notices(${DS_NOTICES}/${component} ${${component}_contains})
+endforeach()
