@@ -1,6 +1,7 @@
 """seeds.py - the small programs that programs.py changes, and how each is run.
 
-Together they have every kind of command, table and option of a program: see SEEDS.
+Together they have every kind of command, table and option of a program, stages that send each other what they compute
+included: see SEEDS.
 """
 
 import json
@@ -36,6 +37,7 @@ class Recipe:
     ranks: int = 1
     target: str = "cpu"
     text: str = ""
+    written: str = ""  # by program-player, which then plays it: programs that ds-opt does not make
 
 
 def zero(stage, **more):
@@ -58,6 +60,9 @@ SEEDS = {
     "zero3-bf16": Recipe(GPT, zero(3, gradient_accumulation_steps=2, **BF16), ranks=2),
     "offload": Recipe(("mlp",), {"zero_optimization": {"stage": 3, "stage3_param_persistence_threshold": 0, **HOST}}),
     "speculated": Recipe(("mlp",), {"zero_optimization": {"offload_optimizer": {"device": "cpu", "super_offload": True}}, **FP16}),
+    "stages-layers": Recipe(written="layers"),
+    "stages-chain": Recipe(written="chain"),
+    "stages-ring": Recipe(written="ring"),
     "cuda-mlp": Recipe(("mlp",), {}, target="cuda:sm_90"),
     "cuda-gpt-bf16": Recipe(GPT, {"gradient_accumulation_steps": 2, **BF16}, target="cuda:sm_90"),
 }
@@ -65,15 +70,27 @@ SEEDS = {
 
 @dataclass
 class Seed:
-    """A program, and what ds-run needs to run one step of it."""
+    """A program, and what ds-run needs to run one step of it. Without data it is program-player that has it."""
     program: str
-    data: str
-    options: list
-    environment: dict
+    data: str = ""
+    options: list = field(default_factory=list)
+    environment: dict = field(default_factory=dict)  # what it adds
 
-    def command(self, ds_run, program):
+    def command(self, program):
+        if not self.data:
+            return ["program-player", program, "2"]
         saved = os.path.splitext(program)[0] + ".after.safetensors"
-        return [ds_run, program, "--data", self.data, "--steps", "1", "--save-weights", saved, *self.options]
+        return ["ds-run", program, "--data", self.data, "--steps", "1", "--save-weights", saved, *self.options]
+
+
+def write_json(path, value):
+    with open(path, "w") as file:
+        json.dump(value, file)
+
+
+def read_json(path):
+    with open(path) as file:
+        return json.load(file)
 
 
 def run(*command):
@@ -82,20 +99,25 @@ def run(*command):
         sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}")
 
 
-def export(recipe, config, folder):
-    """(model, data, options of ds-opt)."""
+def export(recipe, folder):
+    """(model, data): those of recipes with the same example are the same."""
     if recipe.text:
         import numpy
         model, data = os.path.join(folder, "model.mlir"), os.path.join(folder, "data.npy")
         with open(model, "w") as file:
             file.write(recipe.text)
         numpy.save(data, numpy.ones((8, 64), "f4"))
-        return model, data, []
+        return model, data
     sys.path.insert(0, os.path.join(ROOT, "examples"))
     import export as exporter
-    model, data, inputs = exporter.main([*recipe.example, "--out", folder, "--data", "16", "--batch",
-                                         str(config["train_micro_batch_size_per_gpu"])])
-    return model, data, [part for text in inputs for part in ("--input", text)]
+    folder = os.path.join(os.path.dirname(folder), "-".join(recipe.example))
+    model, known = os.path.join(folder, "model.mlir"), os.path.join(folder, "known.json")
+    if not os.path.exists(known):
+        archive, data, inputs = exporter.main([*recipe.example, "--out", folder, "--data", "16", "--batch",
+                                               str(ADAMW["train_micro_batch_size_per_gpu"])])
+        run("ds-opt", archive, *(part for text in inputs for part in ("--input", text)), "--emit=ir", "--phase=model", "-o", model)
+        write_json(known, data)
+    return model, read_json(known)
 
 
 def fake_device(fake, folder, program):
@@ -108,28 +130,22 @@ def fake_device(fake, folder, program):
 
 
 def make_seed(name, folder, fake):
-    """The seed called `name`, compiled into `folder` unless it is there."""
-    recipe = SEEDS[name]
+    """The seed called `name`, compiled into a folder below `folder` unless it is there."""
+    recipe, folder = SEEDS[name], os.path.join(folder, name)
     program, settings = os.path.join(folder, "seed.dsx"), os.path.join(folder, "config.json")
     known = os.path.join(folder, "known.json")
+    os.makedirs(folder, exist_ok=True)
+    if recipe.written:
+        if not os.path.exists(program):
+            run("program-player", "--write", recipe.written, program)
+        return Seed(program)
     ranks = ["--ranks", str(recipe.ranks)] if recipe.ranks > 1 else []
     if not os.path.exists(known):
-        os.makedirs(folder, exist_ok=True)
-        config = {**ADAMW, **recipe.config}
-        with open(settings, "w") as file:
-            json.dump(config, file)
-        model, data, inputs = export(recipe, config, folder)
-        run("ds-opt", model, "--config", settings, *inputs, *ranks, *(["--threads-per-rank", "2"]), "--target", recipe.target,
-            "--emit=program", "-o", program, "--weights", "none")
-        with open(known, "w") as file:
-            json.dump({"data": data}, file)
-    with open(known) as file:
-        data = json.load(file)["data"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive"}
-    options = [*ranks]
+        write_json(settings, {**ADAMW, **recipe.config})
+        model, data = export(recipe, folder)
+        run("ds-opt", model, "--config", settings, *ranks, "--threads-per-rank", "2", "--target", recipe.target, "--emit=program",
+            "-o", program, "--weights", "none")
+        write_json(known, data)
     if recipe.target != "cpu":
-        options += ["--device", "cuda"]
-        environment.update(fake_device(fake, folder, program))
-    elif recipe.ranks > 1:
-        options += ["--timeout", "60"]
-    return Seed(program, data, options, environment)
+        return Seed(program, read_json(known), [*ranks, "--device", "cuda"], fake_device(fake, folder, program))
+    return Seed(program, read_json(known), [*ranks, "--timeout", "60"] if ranks else [])

@@ -64,10 +64,10 @@ def change(draw, data, path):
 def make(folder):
     paths = []
     for path in make_modules(folder):
-        code = path + "bc"
+        code = os.path.join(folder, os.path.basename(path) + "bc")
         quietly(["ds-opt", path, "--emit-bytecode", "-o", code])
         with open(code, "rb") as file:
             data = file.read()
         assert data.startswith(MAGIC) and sections(data)[-1][2] == len(data), f"{code} is not bytecode as this module knows it"
         paths.append(code)
-    return Format(weighted(paths), change, lambda path: (command_of(folder, path), None))
+    return Format(weighted(paths), change, lambda path: (command_of(path), None))

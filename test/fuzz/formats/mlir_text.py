@@ -1,4 +1,4 @@
-"""MLIR text of every phase, read back and planned from there."""
+"""MLIR text of every phase, read back and planned from there; facts of modules, and stages that send each other messages."""
 
 import json
 import os
@@ -6,6 +6,7 @@ import re
 
 from . import NUMBERS, Format, change_bytes, quietly
 from .ds_config import MODEL, PLAIN
+from .mlir_structure import change_structure
 from .tokens import MODEL as TOKENS
 
 # A layer with what a small transformer has: products, a norm, attention, dropout and relu.
@@ -103,36 +104,70 @@ def change_text(draw, text):
     return text
 
 
+ADAM = {**PLAIN, "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}, "zero_optimization": {"stage": 2}}
+HOST = {"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}
+# Facts of many fields, and a machine that is not this one: (name, model, configuration, options, phases).
+MODULES = [("small", MODEL, ADAM, [], PHASES), ("tokens", TOKENS, ADAM, [], PHASES), ("layer", LAYER, ADAM, [], PHASES),
+           ("facts", LAYER, {**ADAM, "zero_optimization": HOST, "fp16": {"enabled": True}, "gradient_clipping": 0.5,
+                             "scheduler": {"type": "WarmupLR", "params": {"warmup_num_steps": 8}}}, [], ["model", "resident", "planned"]),
+           ("machine", LAYER, ADAM, ["--target", "cuda:sm_90"], ["resident", "scheduled"])]
+TESTS = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+# What tests say by hand, and what reads it.
+BY_HAND = {"facts": ("Dialect/facts.mlir", "--verify-roundtrip"), "stages": ("Passes/Plan/verify-collectives-stages.mlir", "--ds-verify-collectives")}
+
+
+made = []  # text and bytecode start from the same
+
+
 def make_modules(folder):
-    """Files named by model and phase."""
-    config = os.path.join(folder, "ds.config")
-    with open(config, "w") as file:
-        json.dump({**PLAIN, "optimizer": {"type": "AdamW", "params": {"lr": 0.01}}, "zero_optimization": {"stage": 2}}, file)
-    paths = []
-    for name, text in (("small", MODEL), ("tokens", TOKENS), ("layer", LAYER)):
+    """Files named by model and phase, in the folder of whoever asks first."""
+    return made or made.extend(write_modules(folder)) or made
+
+
+def write_modules(folder):
+    config, paths = os.path.join(folder, "ds.config"), []
+    for name, text, settings, options, phases in MODULES:
         source = os.path.join(folder, name + ".mlir")
         with open(source, "w") as file:
             file.write(text)
-        for phase in PHASES:
+        with open(config, "w") as file:
+            json.dump(settings, file)
+        for phase in phases:
             path = os.path.join(folder, f"{name}-{phase}.mlir")
-            quietly(["ds-opt", source, "--config", config, "--ranks", "2", "--emit=ir", f"--phase={phase}", "-o", path])
+            quietly(["ds-opt", source, "--config", config, "--ranks", "2", *options, "--emit=ir", f"--phase={phase}", "-o", path])
+            paths.append(path)
+    for name, (source, _) in BY_HAND.items():
+        with open(os.path.join(TESTS, source)) as file:
+            parts = file.read().split("// -----\n")
+        for number, part in enumerate(parts):
+            path = os.path.join(folder, f"{name}-hand-{number}.mlir")
+            with open(path, "w") as file:
+                file.write(part)
             paths.append(path)
     return paths
 
 
 def weighted(paths):
-    """The models twice as often as what no user writes."""
-    return paths + [path for path in paths if "-model." in path] * 4
+    """The models, and what is short, twice as often as what no user writes."""
+    return paths + [path for path in paths if "-model." in path] * 4 + [path for path in paths if "-hand-" in path]
 
 
-def command_of(folder, path):
-    return ["ds-opt", path, "--emit=plan"]
+def command_of(path):
+    """What reads a seed, or what was made of it."""
+    by_hand = re.search(r"(\w+)-hand-", os.path.basename(path))
+    return ["ds-opt", path, BY_HAND[by_hand.group(1)][1] if by_hand else "--emit=plan"]
+
+
+def change(draw, data, path):
+    way = draw.random()
+    if way < 0.1:
+        return change_bytes(draw, data)
+    text = data.decode()
+    changed = None
+    if way < 0.5:
+        changed = change_structure(draw, text)
+    return (changed if changed is not None else change_text(draw, text)).encode("utf-8", "surrogatepass")
 
 
 def make(folder):
-    def change(draw, data, path):
-        if draw.random() < 0.1:
-            return change_bytes(draw, data)
-        return change_text(draw, data.decode()).encode("utf-8", "surrogatepass")
-
-    return Format(weighted(make_modules(folder)), change, lambda path: (command_of(folder, path), None))
+    return Format(weighted(make_modules(folder)), change, lambda path: (command_of(path), None))
