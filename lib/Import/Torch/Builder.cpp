@@ -1,4 +1,4 @@
-//===- Builder.cpp - Writes the ops of the imported function as MLIR text -------===//
+//===- Builder.cpp - Writes ops on elements and shapes as MLIR text ---------------===//
 
 #include "Builder.h"
 #include "Failure.h"
@@ -8,56 +8,11 @@
 
 namespace ds::ts {
 
-//===----------------------------------------------------------------------===//
-// Lines, names and locations
-//===----------------------------------------------------------------------===//
-
-void Builder::setLocation(const Location &location) { current = location; }
-
-std::string Builder::locationSuffix() {
-  std::string place;
-  if (!current.file.empty())
-    place = quote(current.file) + ":" + std::to_string(current.line) + ":" + std::to_string(current.column);
-  if (!current.layer.empty())
-    place = quote(current.layer) + (place.empty() ? "" : "(" + place + ")");
-  if (place.empty())
-    return "";
-  auto [entry, isNew] = locationIds.emplace(place, locationIds.size());
-  std::string name = "#loc" + std::to_string(entry->second);
-  if (isNew)
-    locations += name + " = loc(" + place + ")\n";
-  return " loc(" + name + ")";
-}
-
-TensorRef Builder::emit(const std::string &op, Shape shape, at::ScalarType type) {
-  return emitMany(op, {{std::move(shape), type}}).front();
-}
-
-std::vector<TensorRef> Builder::emitMany(const std::string &op,
-                                         const std::vector<std::pair<Shape, at::ScalarType>> &types) {
-  std::string name = "%" + std::to_string(nextValue++);
-  std::string count = types.size() == 1 ? "" : ":" + std::to_string(types.size());
-  body += "    " + name + count + " = " + op + locationSuffix() + "\n";
-  std::vector<TensorRef> results;
-  for (size_t i = 0; i < types.size(); ++i)
-    results.push_back(makeNamed(types.size() == 1 ? name : name + "#" + std::to_string(i), types[i].first,
-                                types[i].second));
-  return results;
-}
-
-std::string Builder::useState(State &state) {
-  if (state.argument.empty()) {
-    state.argument = "%w" + std::to_string(nextArgument++);
-    used.push_back(&state);
-  }
-  return state.argument;
-}
-
 std::string Builder::use(const TensorRef &tensor) {
   if (tensor->isStale)
     throw Unsupported("a read of a tensor after a write in place through an alias of it");
   if (tensor->state)
-    return useState(*tensor->state);
+    return text.argument(*tensor->state);
   if (!tensor->isKnown())
     return tensor->name;
   const at::Tensor &known = tensor->known;
@@ -76,23 +31,24 @@ std::string Builder::use(const TensorRef &tensor) {
 //===----------------------------------------------------------------------===//
 
 TensorRef Builder::unary(const char *op, const TensorRef &x) {
-  return emit(std::string("ds.") + op + " " + use(x) + " : " + typeOf(x), x->shape, x->type);
+  return text.emit(std::string("ds.") + op + " " + use(x) + " : " + typeOf(x), x->shape, x->type);
 }
 
 TensorRef Builder::binary(const char *op, const TensorRef &a, const TensorRef &b) {
   std::string lhs = use(a), rhs = use(b);
-  return emit(std::string("ds.") + op + " " + lhs + ", " + rhs + " : " + typeOf(a), a->shape, a->type);
+  return text.emit(std::string("ds.") + op + " " + lhs + ", " + rhs + " : " + typeOf(a), a->shape, a->type);
 }
 
 TensorRef Builder::compare(const char *predicate, const TensorRef &a, const TensorRef &b) {
   std::string lhs = use(a), rhs = use(b);
-  return emit(std::string("ds.compare ") + predicate + " " + lhs + ", " + rhs + " : " + typeOf(a), a->shape,
-              at::kBool);
+  return text.emit(std::string("ds.compare ") + predicate + " " + lhs + ", " + rhs + " : " + typeOf(a),
+                   a->shape, at::kBool);
 }
 
 TensorRef Builder::select(const TensorRef &condition, const TensorRef &onTrue, const TensorRef &onFalse) {
   std::string c = use(condition), a = use(onTrue), b = use(onFalse);
-  return emit("ds.select " + c + ", " + a + ", " + b + " : " + typeOf(onTrue), onTrue->shape, onTrue->type);
+  return text.emit("ds.select " + c + ", " + a + ", " + b + " : " + typeOf(onTrue), onTrue->shape,
+                   onTrue->type);
 }
 
 TensorRef Builder::convert(const TensorRef &x, at::ScalarType type) {
@@ -102,7 +58,8 @@ TensorRef Builder::convert(const TensorRef &x, at::ScalarType type) {
     states.noteRead(x->known);
     return makeKnown(x->known.to(type));
   }
-  return emit("ds.convert " + use(x) + " : " + typeOf(x) + " -> " + spell(x->shape, type), x->shape, type);
+  return text.emit("ds.convert " + use(x) + " : " + typeOf(x) + " -> " + spell(x->shape, type), x->shape,
+                   type);
 }
 
 //===----------------------------------------------------------------------===//
@@ -110,25 +67,27 @@ TensorRef Builder::convert(const TensorRef &x, at::ScalarType type) {
 //===----------------------------------------------------------------------===//
 
 TensorRef Builder::splat(const c10::Scalar &value, const Shape &shape, at::ScalarType type) {
-  return emit("ds.constant dense<" + spellNumber(value, type) + "> : " + spell(shape, type), shape, type);
+  return text.emit("ds.constant dense<" + spellNumber(value, type) + "> : " + spell(shape, type), shape,
+                   type);
 }
 
 TensorRef Builder::iota(int64_t dim, int64_t start, int64_t step, const Shape &shape, at::ScalarType type) {
-  return emit("ds.iota dim " + std::to_string(dim) + " start " + std::to_string(start) + " step " +
-                  std::to_string(step) + " : " + spell(shape, type),
-              shape, type);
+  return text.emit("ds.iota dim " + std::to_string(dim) + " start " + std::to_string(start) + " step " +
+                       std::to_string(step) + " : " + spell(shape, type),
+                   shape, type);
 }
 
 TensorRef Builder::broadcast(const TensorRef &x, const Shape &dims, const Shape &shape) {
-  return emit("ds.broadcast " + use(x) + " dims " + spellList(dims) + " : " + typeOf(x) + " -> " +
-                  spell(shape, x->type),
-              shape, x->type);
+  return text.emit("ds.broadcast " + use(x) + " dims " + spellList(dims) + " : " + typeOf(x) + " -> " +
+                       spell(shape, x->type),
+                   shape, x->type);
 }
 
 TensorRef Builder::reshape(const TensorRef &x, const Shape &shape) {
   if (x->shape == shape)
     return x;
-  return emit("ds.reshape " + use(x) + " : " + typeOf(x) + " -> " + spell(shape, x->type), shape, x->type);
+  return text.emit("ds.reshape " + use(x) + " : " + typeOf(x) + " -> " + spell(shape, x->type), shape,
+                   x->type);
 }
 
 TensorRef Builder::transpose(const TensorRef &x, const Shape &perm) {
@@ -140,26 +99,26 @@ TensorRef Builder::transpose(const TensorRef &x, const Shape &perm) {
   }
   if (isIdentity)
     return x;
-  return emit("ds.transpose " + use(x) + " perm " + spellList(perm) + " : " + typeOf(x) + " -> " +
-                  spell(shape, x->type),
-              shape, x->type);
+  return text.emit("ds.transpose " + use(x) + " perm " + spellList(perm) + " : " + typeOf(x) + " -> " +
+                       spell(shape, x->type),
+                   shape, x->type);
 }
 
 TensorRef Builder::slice(const TensorRef &x, const Shape &offsets, const Shape &sizes, const Shape &strides) {
   if (sizes == x->shape)
     return x;
-  return emit("ds.slice " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) +
-                  " : " + typeOf(x) + " -> " + spell(sizes, x->type),
-              sizes, x->type);
+  return text.emit("ds.slice " + use(x) + " offsets " + spellList(offsets) + " strides " +
+                       spellList(strides) + " : " + typeOf(x) + " -> " + spell(sizes, x->type),
+                   sizes, x->type);
 }
 
 TensorRef Builder::pad(const TensorRef &x, const Shape &offsets, const Shape &shape) {
   if (x->shape == shape)
     return x;
   Shape strides(shape.size(), 1);
-  return emit("ds.pad " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) +
-                  " : " + typeOf(x) + " -> " + spell(shape, x->type),
-              shape, x->type);
+  return text.emit("ds.pad " + use(x) + " offsets " + spellList(offsets) + " strides " + spellList(strides) +
+                       " : " + typeOf(x) + " -> " + spell(shape, x->type),
+                   shape, x->type);
 }
 
 TensorRef Builder::concat(const std::vector<TensorRef> &parts, int64_t dim) {
@@ -174,9 +133,9 @@ TensorRef Builder::concat(const std::vector<TensorRef> &parts, int64_t dim) {
     shape[dim] += part->shape[dim];
   }
   at::ScalarType type = parts.front()->type;
-  return emit("ds.concat " + names + " dim " + std::to_string(dim) + " : " + types + " -> " +
-                  spell(shape, type),
-              shape, type);
+  return text.emit("ds.concat " + names + " dim " + std::to_string(dim) + " : " + types + " -> " +
+                       spell(shape, type),
+                   shape, type);
 }
 
 std::vector<TensorRef> Builder::split(const TensorRef &x, int64_t dim, const Shape &sizes) {
@@ -190,8 +149,8 @@ std::vector<TensorRef> Builder::split(const TensorRef &x, int64_t dim, const Sha
     spelled += (spelled.empty() ? "" : ", ") + spell(shape, x->type);
     types.emplace_back(shape, x->type);
   }
-  return emitMany("ds.split " + use(x) + " dim " + std::to_string(dim) + " : " + typeOf(x) + " -> " + spelled,
-                  types);
+  return text.emitMany(
+      "ds.split " + use(x) + " dim " + std::to_string(dim) + " : " + typeOf(x) + " -> " + spelled, types);
 }
 
 TensorRef Builder::reduce(const char *kind, const TensorRef &x, const Shape &dims) {
@@ -201,16 +160,16 @@ TensorRef Builder::reduce(const char *kind, const TensorRef &x, const Shape &dim
   for (int64_t i = 0; i < x->rank(); ++i)
     if (std::find(dims.begin(), dims.end(), i) == dims.end())
       shape.push_back(x->shape[i]);
-  return emit(std::string("ds.reduce ") + kind + " " + use(x) + " dims " + spellList(dims) + " : " +
-                  typeOf(x) + " -> " + spell(shape, x->type),
-              shape, x->type);
+  return text.emit(std::string("ds.reduce ") + kind + " " + use(x) + " dims " + spellList(dims) + " : " +
+                       typeOf(x) + " -> " + spell(shape, x->type),
+                   shape, x->type);
 }
 
 //===----------------------------------------------------------------------===//
 // What several operators need
 //===----------------------------------------------------------------------===//
 
-TensorRef Builder::broadcastTo(const TensorRef &x, const Shape &shape) {
+TensorRef broadcastTo(Builder &b, const TensorRef &x, const Shape &shape) {
   if (x->shape == shape)
     return x;
   int64_t shift = static_cast<int64_t>(shape.size()) - x->rank();
@@ -223,21 +182,11 @@ TensorRef Builder::broadcastTo(const TensorRef &x, const Shape &shape) {
   if (!fits)
     fail("a tensor of shape " + spellList(x->shape) + " does not broadcast to " + spellList(shape));
   if (auto value = splatValue(x))
-    return splat(*value, shape, x->type);
-  return broadcast(x, dims, shape);
+    return b.splat(*value, shape, x->type);
+  return b.broadcast(x, dims, shape);
 }
 
-TensorRef Builder::swapLast(const TensorRef &x) {
-  if (x->transposed)
-    return x->transposed;
-  Shape perm(x->rank());
-  for (int64_t i = 0; i < x->rank(); ++i)
-    perm[i] = i;
-  std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
-  return transpose(x, perm);
-}
-
-std::optional<c10::Scalar> Builder::splatValue(const TensorRef &x) {
+std::optional<c10::Scalar> splatValue(const TensorRef &x) {
   if (!x->isKnown() || x->known.numel() == 0)
     return std::nullopt;
   at::Tensor flat = x->known;

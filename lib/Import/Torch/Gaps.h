@@ -7,8 +7,8 @@
 #ifndef DS_LIB_IMPORT_TORCH_GAPS_H
 #define DS_LIB_IMPORT_TORCH_GAPS_H
 
-#include "Builder.h"
 #include "Failure.h"
+#include "FunctionText.h"
 
 #include <map>
 #include <set>

@@ -75,7 +75,7 @@ struct Arguments {
 } // namespace
 
 static TensorRef addInput(Arguments &arguments, const Input &input) {
-  TensorRef tensor = makeNamed(Builder::inputName(arguments.inputs.size()), input.shape, input.type);
+  TensorRef tensor = makeNamed(FunctionText::inputName(arguments.inputs.size()), input.shape, input.type);
   arguments.inputs.emplace_back(input.name, tensor);
   return tensor;
 }
@@ -183,7 +183,8 @@ void importModel(const Request &request) {
     if (state.kind == StateKind::Parameter && state.value.scalar_type() == at::kDouble)
       fail("the parameter '" + state.name + "' is float64, which programs do not train",
            "export the model after model.float()");
-  Builder b(states);
+  FunctionText text;
+  Builder b(states, text);
   Arguments arguments = bindArguments(request, method->function().getSchema());
   Interpreter interpreter(b, states);
   Value result = interpreter.run(module, "forward", arguments.values);
@@ -192,9 +193,11 @@ void importModel(const Request &request) {
     fail(std::string("the forward returns ") + (unknown->what ? unknown->what : "a value that is not known") +
              ", which is not supported",
          "return the loss, or a tuple, list or dictionary with it");
-  b.setLocation({"loss", "", 0, 0});
+  text.setLocation({"loss", "", 0, 0});
   TensorRef loss = asLoss(b, findLoss(b, request, result, arguments));
-  writeAll(request.mlirFd, b.finish(arguments.inputs, loss));
+  text.setLocation({});
+  std::string value = b.use(loss);
+  writeAll(request.mlirFd, text.finish(states, arguments.inputs, loss, value));
   if (request.weightsFd >= 0)
     writeWeights(request.weightsFd, states);
 }

@@ -109,7 +109,7 @@ std::vector<Value> Interpreter::call(jit::Node &node, const Scope &scope) {
     arguments.push_back(scope.at(input));
   Location location = path.locate(node);
   location.op = node.kind().toQualString();
-  b.setLocation(location);
+  b.text.setLocation(location);
   if (node.kind() == prim::CallMethod)
     return callMethod(node, std::move(arguments));
   if (node.kind() == prim::CallFunction)

@@ -239,7 +239,7 @@ void unify(Builder &b, std::vector<TensorRef> &tensors, at::ScalarType type) {
   for (TensorRef &tensor : tensors) {
     if (type != at::ScalarType::Undefined)
       tensor = b.convert(tensor, type);
-    tensor = b.broadcastTo(tensor, shape);
+    tensor = broadcastTo(b, tensor, shape);
   }
 }
 

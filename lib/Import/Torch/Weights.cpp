@@ -1,7 +1,6 @@
 //===- Weights.cpp - Writes the archive's values as a safetensors file ----------===//
 
 #include "Weights.h"
-#include "Builder.h"
 #include "Failure.h"
 #include "ds/Support/WeightsMark.h"
 

@@ -91,7 +91,7 @@ Value prelu(Call &call) {
   Shape shape(x->rank(), 1);
   if (weight->numel() > 1 && x->rank() > 1)
     shape[1] = weight->numel();
-  TensorRef slope = call.b.broadcastTo(call.b.reshape(weight, shape), x->shape);
+  TensorRef slope = broadcastTo(call.b, call.b.reshape(weight, shape), x->shape);
   return whenPositive(call.b, x, x, call.b.binary("mul", x, slope));
 }
 

@@ -113,7 +113,7 @@ Value pow(Call &call) {
   Builder &b = call.b;
   std::vector<TensorRef> both = {call.tensor("self"), call.tensor("exponent")};
   at::ScalarType type = promote(both);
-  auto exponent = Builder::splatValue(both[1]);
+  auto exponent = splatValue(both[1]);
   if (exponent && both[1]->rank() == 0) {
     double power = exponent->toDouble();
     TensorRef x = b.convert(both[0], type);
@@ -259,7 +259,7 @@ Value addcdiv(Call &call) {
 Value copy(Call &call) {
   TensorRef x = call.tensor("self");
   TensorRef source = call.has("src") ? call.tensor("src") : call.tensor("value");
-  return call.b.broadcastTo(call.b.convert(source, x->type), x->shape);
+  return broadcastTo(call.b, call.b.convert(source, x->type), x->shape);
 }
 
 Value zero(Call &call) { return call.b.splat(0, call.tensor("self")->shape, call.tensor("self")->type); }

@@ -1,5 +1,6 @@
 //===- Convolution.cpp - Convolutions over one to three dimensions --------------===//
 
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 namespace ds::ts {
@@ -36,7 +37,7 @@ void checkOperands(Call &call, const TensorRef &x, const TensorRef &weight, int6
 
 /// The sizes that the windows give; fails where one does not fit.
 Shape resultShape(const std::string &name, const TensorRef &x, const TensorRef &weight,
-                  const Builder::ConvWindows &windows) {
+                  const ConvWindows &windows) {
   Shape shape = {x->shape[0], weight->shape[0]};
   for (size_t d = 0; d < windows.stride.size(); ++d) {
     int64_t stride = windows.stride[d], padding = windows.padding[d], dilation = windows.dilation[d];
@@ -55,7 +56,7 @@ Shape resultShape(const std::string &name, const TensorRef &x, const TensorRef &
 
 /// As many zeros as keep the sizes; where they cannot be the same on both sides, one more goes to the end,
 /// and `x` is padded by it.
-TensorRef padSame(Call &call, TensorRef x, const TensorRef &weight, Builder::ConvWindows &windows) {
+TensorRef padSame(Call &call, TensorRef x, const TensorRef &weight, ConvWindows &windows) {
   Shape shape = x->shape;
   for (size_t d = 0; d < windows.stride.size(); ++d) {
     if (windows.stride[d] != 1)
@@ -77,7 +78,7 @@ bool isPaddingText(Call &call) {
 
 TensorRef convolve(Call &call, TensorRef x, const TensorRef &weight) {
   const size_t numDims = weight->shape.size() - 2;
-  Builder::ConvWindows windows{
+  ConvWindows windows{
       windowsOf(call, "stride", numDims), {}, windowsOf(call, "dilation", numDims), call.integer("groups")};
   checkOperands(call, x, weight, windows.groups);
   if (!isPaddingText(call))
@@ -92,7 +93,7 @@ TensorRef convolve(Call &call, TensorRef x, const TensorRef &weight) {
   if (bias && (bias->type != x->type || bias->shape != Shape{weight->shape[0]}))
     fail(call.schema.name() + " with a bias of shape " + spellList(bias->shape) + " of " + spell(bias->type) +
          " for " + std::to_string(weight->shape[0]) + " filters of " + spell(x->type));
-  return call.b.conv(x, weight, bias, windows, resultShape(call.schema.name(), x, weight, windows));
+  return emitConv(call.b, x, weight, bias, windows, resultShape(call.schema.name(), x, weight, windows));
 }
 
 Value convolution(Call &call) {

@@ -62,7 +62,7 @@ Value oneHot(Call &call) {
   Shape shape = ids->shape;
   shape.push_back(classes);
   TensorRef column = call.b.iota(ids->rank(), 0, 1, shape, ids->type);
-  TensorRef repeated = call.b.broadcastTo(unsqueeze(call.b, ids, ids->rank()), shape);
+  TensorRef repeated = broadcastTo(call.b, unsqueeze(call.b, ids, ids->rank()), shape);
   return call.b.convert(call.b.compare("eq", column, repeated), at::kLong);
 }
 

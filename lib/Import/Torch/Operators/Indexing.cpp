@@ -1,5 +1,6 @@
 //===- Indexing.cpp - Windows, picks, paddings and triangles --------------------===//
 
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ TensorRef narrow(Builder &b, const TensorRef &x, int64_t dim, int64_t start, int
 }
 
 TensorRef pickLast(Builder &b, const TensorRef &x, const TensorRef &index) {
-  TensorRef wide = b.broadcastTo(index, x->shape);
+  TensorRef wide = broadcastTo(b, index, x->shape);
   TensorRef column = b.iota(x->rank() - 1, 0, 1, x->shape, index->type);
   TensorRef zero = b.splat(0, x->shape, x->type);
   return reduceDims(b, "sum", b.select(b.compare("eq", column, wide), x, zero), {x->rank() - 1}, true);
@@ -111,7 +112,7 @@ TensorRef take(Builder &b, const TensorRef &x, int64_t dim, const TensorRef &ind
     throw Unsupported(
         "an index by a tensor that depends on the model's inputs, but for rows of a float tensor");
   int64_t rows = x->shape[0];
-  TensorRef found = b.embedding(b.reshape(x, {rows, x->numel() / std::max<int64_t>(rows, 1)}), index);
+  TensorRef found = emitEmbedding(b, b.reshape(x, {rows, x->numel() / std::max<int64_t>(rows, 1)}), index);
   Shape shape = index->shape;
   shape.insert(shape.end(), x->shape.begin() + 1, x->shape.end());
   return b.reshape(found, shape);

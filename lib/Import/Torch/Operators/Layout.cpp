@@ -181,12 +181,12 @@ Value expand(Call &call) {
         fail("aten::expand asks for -1 in a new dimension");
       shape[i] = x->shape[static_cast<int64_t>(i) - shift];
     }
-  return viewAs(x, call.b.broadcastTo(x, shape));
+  return viewAs(x, broadcastTo(call.b, x, shape));
 }
 
 Value expandAs(Call &call) {
   TensorRef x = call.tensor("self");
-  return viewAs(x, call.b.broadcastTo(x, call.tensor("other")->shape));
+  return viewAs(x, broadcastTo(call.b, x, call.tensor("other")->shape));
 }
 
 Value broadcastTensors(Call &call) {
@@ -194,7 +194,7 @@ Value broadcastTensors(Call &call) {
   Shape shape = broadcastShapes(all);
   std::vector<Value> result;
   for (const TensorRef &x : all)
-    result.push_back(viewAs(x, call.b.broadcastTo(x, shape)));
+    result.push_back(viewAs(x, broadcastTo(call.b, x, shape)));
   return makeList(std::move(result));
 }
 
@@ -213,7 +213,7 @@ Value repeat(Call &call) {
     repeated.insert(repeated.end(), {times[i], shape[i]});
     result.push_back(times[i] * shape[i]);
   }
-  return call.b.reshape(call.b.broadcastTo(call.b.reshape(x, apart), repeated), result);
+  return call.b.reshape(broadcastTo(call.b, call.b.reshape(x, apart), repeated), result);
 }
 
 Value repeatInterleave(Call &call) {
@@ -227,7 +227,7 @@ Value repeatInterleave(Call &call) {
   Shape repeated = x->shape, result = x->shape;
   repeated.insert(repeated.begin() + dim + 1, times);
   result[dim] *= times;
-  return call.b.reshape(call.b.broadcastTo(unsqueeze(call.b, x, dim + 1), repeated), result);
+  return call.b.reshape(broadcastTo(call.b, unsqueeze(call.b, x, dim + 1), repeated), result);
 }
 
 //===----------------------------------------------------------------------===//

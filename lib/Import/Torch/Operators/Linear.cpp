@@ -1,5 +1,6 @@
 //===- Linear.cpp - Matrix products ---------------------------------------------===//
 
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 #include <algorithm>
@@ -9,7 +10,7 @@ namespace ds::ts {
 
 /// A product whose operands' last two dimensions may have been swapped just before: the product reads the
 /// tensor as it was.
-static TensorRef multiply(Builder &b, TensorRef x, TensorRef y, Builder::MatmulOptions options = {}) {
+static TensorRef multiply(Builder &b, TensorRef x, TensorRef y, MatmulOptions options = {}) {
   if (x->shape.back() != y->shape[y->rank() - 2])
     fail("a matrix product of shapes " + spellList(x->shape) + " and " + spellList(y->shape) +
              " contracts sizes that differ",
@@ -26,7 +27,7 @@ static TensorRef multiply(Builder &b, TensorRef x, TensorRef y, Builder::MatmulO
     options.transposeLhs = true;
     x = x->transposed;
   }
-  return b.matmul(x, y, options);
+  return emitMatmul(b, x, y, options);
 }
 
 TensorRef multiplyMatrices(Builder &b, TensorRef x, TensorRef y) {
@@ -45,7 +46,7 @@ TensorRef multiplyMatrices(Builder &b, TensorRef x, TensorRef y) {
     auto widen = [&](const TensorRef &t) {
       Shape shape = batch;
       shape.insert(shape.end(), t->shape.end() - 2, t->shape.end());
-      return b.broadcastTo(t, shape);
+      return broadcastTo(b, t, shape);
     };
     x = widen(x);
     y = widen(y);
@@ -86,10 +87,10 @@ Value linear(Call &call) {
   if (x->type != weight->type)
     fail("aten::linear of element type " + spell(x->type) + " with a weight of " + spell(weight->type),
          "check the types given by --input");
-  Builder::MatmulOptions options;
+  MatmulOptions options;
   options.bias = bias;
   options.transposeRhs = !weight->transposed;
-  TensorRef result = b.matmul(x, weight->transposed ? weight->transposed : weight, options);
+  TensorRef result = emitMatmul(b, x, weight->transposed ? weight->transposed : weight, options);
   return isRow ? b.reshape(result, {weight->shape[0]}) : result;
 }
 
@@ -102,7 +103,7 @@ TensorRef addProduct(Call &call, const TensorRef &x, const TensorRef &y) {
   shape.back() = y->shape.back();
   bool isPlain = beta == 1 && alpha == 1 && self->type == x->type;
   bool isRow = y->rank() == 2 && self->numel() == shape.back() && self->shape.back() == shape.back();
-  Builder::MatmulOptions options;
+  MatmulOptions options;
   if (isPlain && isRow)
     options.bias = b.reshape(self, {shape.back()});
   else if (isPlain && self->shape == shape)
@@ -187,11 +188,11 @@ Labelled contract(Builder &b, const Labelled &x, const Labelled &y, const std::s
     shape.push_back(product(sizesOf(t, second)));
     return b.reshape(arrange(b, t, batch + first + second), shape);
   };
-  Builder::MatmulOptions options;
+  MatmulOptions options;
   options.transposeRhs = y.labels == batch + columns + inner;
   TensorRef lhs = matrix(x, rows, inner);
   TensorRef rhs = options.transposeRhs ? matrix(y, columns, inner) : matrix(y, inner, columns);
-  TensorRef result = b.matmul(lhs, rhs, options);
+  TensorRef result = emitMatmul(b, lhs, rhs, options);
   Shape shape = sizesOf(x, batch), rowSizes = sizesOf(x, rows), columnSizes = sizesOf(y, columns);
   shape.insert(shape.end(), rowSizes.begin(), rowSizes.end());
   shape.insert(shape.end(), columnSizes.begin(), columnSizes.end());

@@ -1,6 +1,7 @@
 //===- Losses.cpp - Loss functions ----------------------------------------------===//
 
 #include "../Losses.h"
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 #include <algorithm>
@@ -90,9 +91,9 @@ TensorRef negativeLogLikelihood(Builder &b, const TensorRef &logs, const TensorR
 TensorRef crossEntropyRows(Builder &b, const TensorRef &rows, const TensorRef &targets, const Shape &shape,
                            const Weighting &how) {
   if (how.reduction == None || how.classWeights || how.smoothing > 0)
-    return negativeLogLikelihood(b, b.softmax(rows, 1, /*log=*/true), targets, shape, how);
+    return negativeLogLikelihood(b, emitSoftmax(b, rows, 1, /*log=*/true), targets, shape, how);
   TensorRef denominator = how.reduction == Sum ? b.splat(1, {}, at::kFloat) : nullptr;
-  return b.convert(b.crossEntropy(rows, targets, how.ignoreIndex, denominator), rows->type);
+  return b.convert(emitCrossEntropy(b, rows, targets, how.ignoreIndex, denominator), rows->type);
 }
 
 /// Targets that are probabilities: -sum(p * log q).
@@ -104,7 +105,8 @@ TensorRef softCrossEntropy(Call &call, const TensorRef &logits, TensorRef target
   auto classes = static_cast<double>(logits->shape[dim]);
   if (how.smoothing > 0)
     target = combine(b, "add", combine(b, "mul", target, 1 - how.smoothing), how.smoothing / classes);
-  TensorRef product = b.binary("mul", b.softmax(logits, dim, /*log=*/true), b.convert(target, logits->type));
+  TensorRef product =
+      b.binary("mul", emitSoftmax(b, logits, dim, /*log=*/true), b.convert(target, logits->type));
   TensorRef loss = b.unary("neg", b.reduce("sum", product, {dim}));
   return how.reduction == Mean
              ? combine(b, "mul", reduceLoss(b, loss, Sum), 1 / std::max<double>(1, loss->numel()))

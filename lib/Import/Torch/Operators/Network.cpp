@@ -1,5 +1,6 @@
 //===- Network.cpp - Norms, attention, embedding and dropout --------------------===//
 
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 #include "ds/Support/HeadSize.h"
@@ -22,8 +23,8 @@ int64_t normalizedDims(Call &call, const TensorRef &x) {
 
 Value layerNorm(Call &call) {
   TensorRef x = call.tensor("input");
-  TensorRef result = call.b.layerNorm(x, call.optionalTensor("weight"), call.optionalTensor("bias"),
-                                      normalizedDims(call, x), call.numberOr("eps", 1e-5));
+  TensorRef result = emitLayerNorm(call.b, x, call.optionalTensor("weight"), call.optionalTensor("bias"),
+                                   normalizedDims(call, x), call.numberOr("eps", 1e-5));
   if (call.schema.returns().size() == 1)
     return result;
   constexpr const char *moments = "the moments of aten::native_layer_norm";
@@ -35,7 +36,7 @@ Value rmsNorm(Call &call) {
   TensorRef x = call.tensor("input");
   double epsilon =
       call.numberOr("eps", x->type == at::kDouble ? 2.220446049250313e-16 : 1.1920928955078125e-07);
-  return call.b.rmsNorm(x, call.optionalTensor("weight"), normalizedDims(call, x), epsilon);
+  return emitRmsNorm(call.b, x, call.optionalTensor("weight"), normalizedDims(call, x), epsilon);
 }
 
 /// What is known of the rows that are looked up is checked now: it would be a crash in every step.
@@ -64,7 +65,7 @@ Value embedding(Call &call) {
   if (padding >= table->shape[0])
     fail("aten::embedding with padding_idx " + std::to_string(padding) + " of a table of " +
          std::to_string(table->shape[0]) + " rows");
-  return call.b.embedding(table, ids, padding < 0 ? std::nullopt : std::optional(padding));
+  return emitEmbedding(call.b, table, ids, padding < 0 ? std::nullopt : std::optional(padding));
 }
 
 TensorRef dropoutOf(Builder &b, const TensorRef &x, double probability, bool training) {
@@ -72,7 +73,7 @@ TensorRef dropoutOf(Builder &b, const TensorRef &x, double probability, bool tra
     return x;
   if (probability >= 1)
     return b.splat(0, x->shape, x->type);
-  return b.dropout(x, probability);
+  return emitDropout(b, x, probability);
 }
 
 Value dropout(Call &call) {
@@ -116,12 +117,13 @@ TensorRef spellOut(Builder &b, Heads heads) {
   auto repeatHeads = [&](const TensorRef &x) {
     Shape wide = {x->shape[0], x->shape[1], groups, x->shape[2], x->shape[3]};
     return groups == 1 ? x
-                       : b.reshape(b.broadcastTo(unsqueeze(b, x, 2), wide),
+                       : b.reshape(broadcastTo(b, unsqueeze(b, x, 2), wide),
                                    {x->shape[0], x->shape[1] * groups, x->shape[2], x->shape[3]});
   };
-  Builder::MatmulOptions options;
+  MatmulOptions options;
   options.transposeRhs = true;
-  TensorRef scores = combine(b, "mul", b.matmul(heads.query, repeatHeads(heads.key), options), heads.scale);
+  TensorRef scores =
+      combine(b, "mul", emitMatmul(b, heads.query, repeatHeads(heads.key), options), heads.scale);
   if (heads.causal) {
     TensorRef row = b.iota(2, 0, 1, scores->shape, at::kLong),
               column = b.iota(3, 0, 1, scores->shape, at::kLong);
@@ -129,8 +131,8 @@ TensorRef spellOut(Builder &b, Heads heads) {
   }
   if (heads.mask)
     scores = combine(b, "add", scores, heads.mask);
-  TensorRef weights = dropoutOf(b, b.softmax(scores, 3, false), heads.dropout, true);
-  return b.matmul(weights, repeatHeads(heads.value), {});
+  TensorRef weights = dropoutOf(b, emitSoftmax(b, scores, 3, false), heads.dropout, true);
+  return emitMatmul(b, weights, repeatHeads(heads.value), {});
 }
 
 TensorRef attend(Builder &b, const Heads &heads) {
@@ -139,8 +141,8 @@ TensorRef attend(Builder &b, const Heads &heads) {
   bool fits = !heads.causal || heads.query->shape[2] == heads.key->shape[2];
   if (heads.dropout > 0 || !sameWidth || !fits || heads.query->shape[3] > kMaxHeadSize)
     return spellOut(b, heads);
-  TensorRef result = b.attention(
-      b.transpose(heads.query, perm), b.transpose(heads.key, perm), b.transpose(heads.value, perm),
+  TensorRef result = emitAttention(
+      b, b.transpose(heads.query, perm), b.transpose(heads.key, perm), b.transpose(heads.value, perm),
       heads.mask ? b.convert(heads.mask, at::kFloat) : nullptr, heads.causal, heads.scale);
   return b.transpose(result, perm);
 }

@@ -1,5 +1,6 @@
 //===- Reductions.cpp - Sums, means, extremes and softmax -----------------------===//
 
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 #include <algorithm>
@@ -42,7 +43,7 @@ std::pair<TensorRef, TensorRef> moments(Call &call) {
   else if (call.has("unbiased"))
     correction = call.flag("unbiased") ? 1 : 0;
   TensorRef center = meanDims(b, x, dims, true);
-  TensorRef deviation = b.binary("sub", x, b.broadcastTo(center, x->shape));
+  TensorRef deviation = b.binary("sub", x, broadcastTo(b, center, x->shape));
   TensorRef squares = reduceDims(b, "sum", b.binary("mul", deviation, deviation), dims, call.flag("keepdim"));
   return {center, combine(b, "mul", squares, 1 / std::max(0.0, count - correction))};
 }
@@ -84,12 +85,12 @@ constexpr const char *maxName = "max", *minName = "min";
 /// has the gradient, where the maximum of a reduction shares it among all that are equal.
 TensorRef firstExtreme(Builder &b, const char *kind, const TensorRef &x, int64_t dim, bool keep) {
   TensorRef most = reduceDims(b, kind, x, {dim}, true);
-  TensorRef isMost = b.compare("eq", x, b.broadcastTo(most, x->shape));
+  TensorRef isMost = b.compare("eq", x, broadcastTo(b, most, x->shape));
   isMost = b.binary("or", isMost, b.compare("ne", x, x));
   TensorRef column = b.iota(dim, 0, 1, x->shape, at::kInt);
   TensorRef none = b.splat(x->shape[dim], x->shape, at::kInt);
   TensorRef first = reduceDims(b, "min", b.select(isMost, column, none), {dim}, true);
-  TensorRef isFirst = b.compare("eq", column, b.broadcastTo(first, x->shape));
+  TensorRef isFirst = b.compare("eq", column, broadcastTo(b, first, x->shape));
   TensorRef zero = b.splat(0, x->shape, x->type);
   return reduceDims(b, "sum", b.select(isFirst, x, zero), {dim}, keep);
 }
@@ -156,7 +157,8 @@ Value softmax(Call &call) {
   TensorRef x = call.tensor("self");
   x = asFloat(call.b, call.b.convert(x, call.type("dtype", x->type)));
   int64_t dim = call.dim("dim", x->rank());
-  TensorRef result = x->rank() == 0 ? call.b.splat(log ? 0 : 1, {}, x->type) : call.b.softmax(x, dim, log);
+  TensorRef result =
+      x->rank() == 0 ? call.b.splat(log ? 0 : 1, {}, x->type) : emitSoftmax(call.b, x, dim, log);
   if (log) {
     result->logSoftmaxOf = std::make_shared<Tensor>(*x); // As it is now: x may be written in place later.
     result->logSoftmaxDim = dim;
@@ -173,7 +175,7 @@ Value logSumExp(Call &call) {
   auto number = [&](double value) { return b.splat(value, peak->shape, peak->type); };
   TensorRef isInfinite = b.compare("eq", b.unary("abs", peak), number(HUGE_VAL));
   peak = b.select(isInfinite, number(0), peak);
-  TensorRef shifted = b.binary("sub", x, b.broadcastTo(peak, x->shape));
+  TensorRef shifted = b.binary("sub", x, broadcastTo(b, peak, x->shape));
   TensorRef sums = reduceDims(b, "sum", b.unary("exp", shifted), dims, call.flag("keepdim"));
   return b.binary("add", b.unary("log", sums), b.reshape(peak, sums->shape));
 }
