@@ -22,15 +22,21 @@ inline constexpr Range<double> kProbabilities{0, 0.999};
 inline constexpr Range<double> kEpsilons{1e-30, 1};
 inline constexpr Range<double> kDeviations{0, 100};
 
+/// The tokens of a model.
+struct Vocabulary {
+  int64_t size = 1;
+  bool tied = false;              ///< the head is the table of tokens
+  std::optional<int64_t> padding; ///< row of the padding token
+};
+
 /// A model whose numbers are known.
-/// Size: its fields are what config.json says of any family, in common terms.
 class Architecture {
 public:
   virtual ~Architecture() = default;
 
   /// Samples are at most so long.
   int64_t positions = 1;
-  int64_t vocabulary = 1;
+  Vocabulary vocabulary;
   /// Elements of the widest tensor that the forward makes of one token, other than the logits.
   int64_t widest = 1;
   /// Heads whose attention weights [T, T] exist as tensors; 0: none do.
@@ -56,8 +62,6 @@ protected:
 
   int64_t hidden = 1, inner = 1, layers = 1, heads = 1; ///< `inner`: width of the feed-forward
   int64_t size = 1;                                     ///< of a head
-  bool tied = false;                                    ///< the head is the table of tokens
-  std::optional<int64_t> padding;                       ///< row of the padding token
 };
 
 /// hidden_size / heads; refuses `headsKey` where heads do not divide it.

@@ -43,7 +43,7 @@ Bert::Bert(const Section &config) {
   attentionDropout = config.number("attention_probs_dropout_prob", kProbabilities, 0.1);
   epsilon = config.number("layer_norm_eps", kEpsilons, 1e-12);
   deviation = config.number("initializer_range", kDeviations, 0.02);
-  tied = config.flag("tie_word_embeddings", true);
+  vocabulary.tied = config.flag("tie_word_embeddings", true);
   refuseTrue(config, "is_decoder", "only the masked language model is supported");
   refuseTrue(config, "add_cross_attention", "models with an encoder are not supported");
   if (config.has("position_embedding_type") && config.text("position_embedding_type") != "absolute")
@@ -66,7 +66,7 @@ Value Bert::norm(Graph &g, Value x) const {
 Value Bert::embed(Graph &g, Value ids) const {
   Scope scope(g, "bert.embeddings");
   g.ignoreWeight("position_ids");
-  Value words = embedding(g, "word_embeddings", ids, vocabulary, hidden, deviation, padding);
+  Value words = embedding(g, "word_embeddings", ids, vocabulary.size, hidden, deviation, vocabulary.padding);
   Value table;
   {
     Scope types(g, "token_type_embeddings");
@@ -118,15 +118,15 @@ Value Bert::predict(Graph &g, Value x) const {
     Scope transform(g, "transform");
     x = norm(g, activate(g, activation, linear(g, "dense", x, hidden, /*bias=*/true, deviation)));
   }
-  Value bias = g.parameter("bias", {vocabulary}, Init::zeros());
+  Value bias = g.parameter("bias", {vocabulary.size}, Init::zeros());
   g.tie("cls.predictions.bias", "cls.predictions.decoder.bias");
   Value table;
   {
     Scope decoder(g, "decoder");
-    if (!tied)
-      table = g.parameter("weight", {vocabulary, hidden}, Init::normal(deviation));
+    if (!vocabulary.tied)
+      table = g.parameter("weight", {vocabulary.size, hidden}, Init::normal(deviation));
   }
-  if (tied) {
+  if (vocabulary.tied) {
     g.tie("bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight");
     table = g.existing("bert.embeddings.word_embeddings.weight");
   }

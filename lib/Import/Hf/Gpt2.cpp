@@ -31,7 +31,7 @@ private:
 } // namespace
 
 Gpt2::Gpt2(const Section &config) {
-  vocabulary = config.integer("vocab_size", kVocabularies);
+  vocabulary.size = config.integer("vocab_size", kVocabularies);
   positions = config.integer("n_positions|max_position_embeddings", kPositions);
   hidden = config.integer("n_embd|hidden_size", kWidths);
   layers = config.integer("n_layer|num_hidden_layers", kLayers);
@@ -46,7 +46,7 @@ Gpt2::Gpt2(const Section &config) {
   deviation = config.number("initializer_range", kDeviations, 0.02);
   scales = config.flag("scale_attn_weights", true);
   scalesByLayer = config.flag("scale_attn_by_inverse_layer_idx", false);
-  tied = config.flag("tie_word_embeddings", true);
+  vocabulary.tied = config.flag("tie_word_embeddings", true);
   refuseTrue(config, "add_cross_attention", "models with an encoder are not supported");
   widest = std::max(3 * hidden, inner);
   scoreHeads = attentionDropout > 0 ? heads : 0;
@@ -88,7 +88,7 @@ Value Gpt2::block(Graph &g, Value x, int64_t index) const {
 }
 
 Value Gpt2::forward(Graph &g, Value ids, Value labels) const {
-  Value x = embedding(g, "transformer.wte", ids, vocabulary, hidden, deviation);
+  Value x = embedding(g, "transformer.wte", ids, vocabulary.size, hidden, deviation);
   {
     Scope scope(g, "transformer");
     x = addPositions(g, "wpe", x, positions, deviation);
@@ -97,7 +97,8 @@ Value Gpt2::forward(Graph &g, Value ids, Value labels) const {
   for (int64_t index = 0; index < layers; ++index)
     x = block(g, x, index);
   x = layerNorm(g, "transformer.ln_f", x, epsilon);
-  return languageLoss(g, {"lm_head", "transformer.wte", tied}, x, labels, vocabulary, deviation);
+  return languageLoss(g, {"lm_head", "transformer.wte", vocabulary.tied}, x, labels, vocabulary.size,
+                      deviation);
 }
 
 ::ds::Result<::ds::cost::ModelShape> Gpt2::sizes() const {

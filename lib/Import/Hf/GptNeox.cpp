@@ -44,7 +44,7 @@ GptNeox::GptNeox(const Section &config) {
   deviation = config.number("initializer_range", kDeviations, 0.02);
   parallel = config.flag("use_parallel_residual", true);
   attentionBias = config.flag("attention_bias", true);
-  tied = config.flag("tie_word_embeddings", false);
+  vocabulary.tied = config.flag("tie_word_embeddings", false);
   RotaryKeys keys;
   keys.theta = "rotary_emb_base|rope_theta";
   keys.share = "rotary_pct|partial_rotary_factor";
@@ -94,7 +94,7 @@ Value GptNeox::block(Graph &g, Value x, const RotaryTables &tables) const {
 }
 
 Value GptNeox::forward(Graph &g, Value ids, Value labels) const {
-  Value x = embedding(g, "gpt_neox.embed_in", ids, vocabulary, hidden, deviation);
+  Value x = embedding(g, "gpt_neox.embed_in", ids, vocabulary.size, hidden, deviation);
   RotaryTables tables;
   {
     Scope scope(g, "gpt_neox.rotary_emb");
@@ -106,7 +106,8 @@ Value GptNeox::forward(Graph &g, Value ids, Value labels) const {
     x = block(g, x, tables);
   }
   x = layerNorm(g, "gpt_neox.final_layer_norm", x, epsilon);
-  return languageLoss(g, {"embed_out", "gpt_neox.embed_in", tied}, x, labels, vocabulary, deviation);
+  return languageLoss(g, {"embed_out", "gpt_neox.embed_in", vocabulary.tied}, x, labels, vocabulary.size,
+                      deviation);
 }
 
 ::ds::Result<::ds::cost::ModelShape> GptNeox::sizes() const {

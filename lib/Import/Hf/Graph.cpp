@@ -6,8 +6,51 @@ using namespace mlir;
 using namespace mlir::ds;
 using namespace ::ds::hf;
 
+//===----------------------------------------------------------------------===//
+// Names of states
+//===----------------------------------------------------------------------===//
+
+void StateTable::declare(llvm::StringRef name, StateOp op, Value value) {
+  State &state = states[name];
+  state.op = op;
+  state.value = value;
+  order.push_back(name.str());
+}
+
+void StateTable::addBare(std::vector<std::string> &names, llvm::StringRef name) const {
+  if (!prefix.empty() && name.consume_front(prefix))
+    names.push_back(name.str());
+}
+
+void StateTable::ignore(llvm::StringRef name) {
+  ignored.push_back(name.str());
+  addBare(ignored, name);
+}
+
+static ArrayAttr stringArray(OpBuilder &builder, const std::vector<std::string> &texts) {
+  return builder.getStrArrayAttr(llvm::to_vector_of<llvm::StringRef>(texts));
+}
+
+void StateTable::writeNames(OpBuilder &builder) {
+  for (const std::string &name : order) {
+    State &state = states[name];
+    if (!state.aliases.empty())
+      state.op.setAliasesAttr(stringArray(builder, state.aliases));
+    if (!state.readNames.empty())
+      state.op.setReadNamesAttr(stringArray(builder, state.readNames));
+  }
+}
+
+ArrayAttr StateTable::ignoredNames(OpBuilder &builder) const {
+  return ignored.empty() ? ArrayAttr() : stringArray(builder, ignored);
+}
+
+//===----------------------------------------------------------------------===//
+// The module's beginning
+//===----------------------------------------------------------------------===//
+
 Graph::Graph(MLIRContext &context, std::string basePrefix)
-    : builder(&context), stateBuilder(&context), prefix(std::move(basePrefix)) {
+    : builder(&context), stateBuilder(&context), states(std::move(basePrefix)) {
   Location unknown = builder.getUnknownLoc();
   module = ModuleOp::create(unknown);
   (*module)->setAttr(DsDialect::kPhaseAttr, PhaseAttr::get(builder.getContext(), Phase::Model));
@@ -24,10 +67,6 @@ Graph::Graph(MLIRContext &context, std::string basePrefix)
 
 std::string Graph::path(llvm::StringRef name) const {
   return layers.empty() ? name.str() : layers.back() + "." + name.str();
-}
-
-std::string Graph::withoutPrefix(llvm::StringRef name) const {
-  return !prefix.empty() && name.starts_with(prefix) ? name.drop_front(prefix.size()).str() : "";
 }
 
 Location Graph::here() {
@@ -51,17 +90,19 @@ Value Graph::input(llvm::StringRef name, RankedTensorType type) {
   return addArgument(type, DsDialect::kInputAttr, builder.getStringAttr(name));
 }
 
-StateOp Graph::declare(llvm::StringRef name, Role role, bool trainable, RankedTensorType type, Init init) {
-  return stateBuilder.create<StateOp>(
+Value Graph::declare(llvm::StringRef name, Role role, bool trainable, RankedTensorType type, Init init) {
+  auto op = stateBuilder.create<StateOp>(
       here(), name, role, trainable, /*aliases=*/ArrayAttr(), /*owner=*/FlatSymbolRefAttr(),
       InitAttr::get(builder.getContext(), init.kind, init.a, init.b), Space::Device, type);
+  Value value = addArgument(type, DsDialect::kStateAttr, FlatSymbolRefAttr::get(op.getSymNameAttr()));
+  states.declare(name, op, value);
+  return value;
 }
 
 Value Graph::parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init) {
   std::string full = path(name);
-  State &state = states[full];
-  if (state.value)
-    return state.value;
+  if (Value known = existing(full))
+    return known;
   auto type = RankedTensorType::get(shape, builder.getF32Type());
   int64_t elements = type.getNumElements();
   if (elements > kMaxElements && !error)
@@ -70,12 +111,8 @@ Value Graph::parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init
                       std::to_string(kMaxElements) + " are supported",
                   "check the sizes in config.json"};
   numParameters += std::min(elements, kMaxElements);
-  state.op = declare(full, Role::Parameter, /*trainable=*/true, type, init);
-  if (std::string bare = withoutPrefix(full); !bare.empty())
-    state.readNames.push_back(bare);
-  state.value = addArgument(type, DsDialect::kStateAttr, FlatSymbolRefAttr::get(state.op.getSymNameAttr()));
-  order.push_back(full);
-  return state.value;
+  states.addBare(states[full].readNames, full);
+  return declare(full, Role::Parameter, /*trainable=*/true, type, init);
 }
 
 void Graph::tie(llvm::StringRef owner, llvm::StringRef alias) {
@@ -83,40 +120,27 @@ void Graph::tie(llvm::StringRef owner, llvm::StringRef alias) {
 }
 
 void Graph::addReadName(llvm::StringRef owner, llvm::StringRef name) {
-  State &state = states[owner];
-  state.readNames.push_back(name.str());
-  if (std::string bare = withoutPrefix(name); !bare.empty())
-    state.readNames.push_back(bare);
+  std::vector<std::string> &names = states[owner].readNames;
+  names.push_back(name.str());
+  states.addBare(names, name);
 }
 
-void Graph::ignoreWeight(llvm::StringRef name) {
-  std::string full = path(name);
-  ignored.push_back(full);
-  if (std::string bare = withoutPrefix(full); !bare.empty())
-    ignored.push_back(bare);
-}
+void Graph::ignoreWeight(llvm::StringRef name) { states.ignore(path(name)); }
 
 Value Graph::dropout(Value x, double probability) {
   if (probability == 0)
     return x;
-  State &rng = states["rng"];
-  if (!rng.value) {
-    auto type = RankedTensorType::get({2}, builder.getI64Type());
-    rng.op = declare("rng", Role::Scalar, /*trainable=*/false, type, Init::zeros());
-    rng.value = addArgument(type, DsDialect::kStateAttr, FlatSymbolRefAttr::get(rng.op.getSymNameAttr()));
-    order.push_back("rng");
-  }
-  return builder.create<DropoutOp>(here(), x.getType(), x, rng.value, builder.getF64FloatAttr(probability),
+  Value rng = existing("rng");
+  if (!rng)
+    rng = declare("rng", Role::Scalar, /*trainable=*/false, RankedTensorType::get({2}, builder.getI64Type()),
+                  Init::zeros());
+  return builder.create<DropoutOp>(here(), x.getType(), x, rng, builder.getF64FloatAttr(probability),
                                    builder.getI64IntegerAttr(numDropouts++));
 }
 
 //===----------------------------------------------------------------------===//
 // The module
 //===----------------------------------------------------------------------===//
-
-static ArrayAttr stringArray(OpBuilder &builder, const std::vector<std::string> &texts) {
-  return builder.getStrArrayAttr(llvm::to_vector_of<llvm::StringRef>(texts));
-}
 
 ::ds::Result<OwningOpRef<ModuleOp>> Graph::finish(Value loss) {
   if (!error && numParameters > kMaxParameters)
@@ -129,16 +153,10 @@ static ArrayAttr stringArray(OpBuilder &builder, const std::vector<std::string> 
   builder.create<func::ReturnOp>(here(), loss);
   forward.setFunctionType(builder.getFunctionType(block->getArgumentTypes(), loss.getType()));
   forward.setAllArgAttrs(argumentAttrs);
-  for (const std::string &name : order) {
-    State &state = states[name];
-    if (!state.aliases.empty())
-      state.op.setAliasesAttr(stringArray(builder, state.aliases));
-    if (!state.readNames.empty())
-      state.op.setReadNamesAttr(stringArray(builder, state.readNames));
-  }
+  states.writeNames(builder);
   // Checkpoints are published in 16 bits; what a step computes in is ds_config.json's decision.
   OpBuilder atStart = OpBuilder::atBlockBegin(module->getBody());
-  atStart.create<FilesOp>(here(), ignored.empty() ? ArrayAttr() : stringArray(builder, ignored),
+  atStart.create<FilesOp>(here(), states.ignoredNames(builder),
                           /*converts=*/true, /*config=*/StringAttr());
   return std::move(module);
 }

@@ -41,11 +41,40 @@ struct Init {
   static Init normal(double deviation) { return {mlir::ds::InitKind::Normal, 0, deviation}; }
 };
 
-/// Size: the module, the names of its states and the open layers are made op by op, and finished
-/// together.
+/// The states of a model by their full names, and what else checkpoints call them.
+class StateTable {
+public:
+  struct State {
+    mlir::ds::StateOp op;
+    Value value;
+    std::vector<std::string> aliases, readNames;
+  };
+
+  /// `basePrefix` ("transformer.") is what checkpoints of the model without its head leave out.
+  explicit StateTable(std::string basePrefix) : prefix(std::move(basePrefix)) {}
+
+  /// The state of this name; without a value until it is declared.
+  State &operator[](llvm::StringRef name) { return states[name]; }
+  Value valueOf(llvm::StringRef name) const { return states.lookup(name).value; }
+  /// Declares the state with what `op` and `value` are.
+  void declare(llvm::StringRef name, mlir::ds::StateOp op, Value value);
+  /// Adds what checkpoints of the model without its head call `name`, where that is otherwise.
+  void addBare(std::vector<std::string> &names, llvm::StringRef name) const;
+  void ignore(llvm::StringRef name);
+  /// Gives the states' ops their further names, in the order of their declaration.
+  void writeNames(mlir::OpBuilder &builder);
+  /// What checkpoints hold and the model has no use for; null where there is nothing.
+  mlir::ArrayAttr ignoredNames(mlir::OpBuilder &builder) const;
+
+private:
+  std::string prefix;
+  llvm::StringMap<State> states;
+  std::vector<std::string> order; ///< of their declaration
+  std::vector<std::string> ignored;
+};
+
 class Graph {
 public:
-  /// `basePrefix` ("transformer.") is what checkpoints of the model without its head leave out.
   Graph(mlir::MLIRContext &context, std::string basePrefix);
 
   /// Emits at the end of @forward, located at the current layer.
@@ -61,7 +90,7 @@ public:
   /// The parameter of this name below the current layer; declared on first use.
   Value parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init);
   /// The parameter of this full name, which exists.
-  Value existing(llvm::StringRef name) const { return states.lookup(name).value; }
+  Value existing(llvm::StringRef name) const { return states.valueOf(name); }
   /// Path of the current layer.
   std::string layer() const { return layers.empty() ? "" : layers.back(); }
   /// Another name of the parameter `owner` (full names), as a tied head has it.
@@ -79,28 +108,19 @@ public:
 private:
   friend class Scope;
   std::string path(llvm::StringRef name) const;
-  std::string withoutPrefix(llvm::StringRef name) const;
   mlir::Location here();
-  mlir::ds::StateOp declare(llvm::StringRef name, mlir::ds::Role role, bool trainable,
-                            mlir::RankedTensorType type, Init init);
+  /// The value of a new state, which is an argument of @forward.
+  Value declare(llvm::StringRef name, mlir::ds::Role role, bool trainable, mlir::RankedTensorType type,
+                Init init);
   /// A new argument of @forward.
   Value addArgument(mlir::RankedTensorType type, llvm::StringRef attribute, mlir::Attribute value);
-
-  struct State {
-    mlir::ds::StateOp op;
-    Value value;
-    std::vector<std::string> aliases, readNames;
-  };
 
   mlir::OpBuilder builder, stateBuilder;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::func::FuncOp forward;
   mlir::Block *block;
-  std::string prefix;
   std::vector<std::string> layers; ///< full paths of the open scopes
-  llvm::StringMap<State> states;
-  std::vector<std::string> order; ///< of their declaration
-  std::vector<std::string> ignored;
+  StateTable states;
   std::vector<mlir::DictionaryAttr> argumentAttrs;
   std::optional<Error> error;
   int64_t numParameters = 0, numDropouts = 0;

@@ -39,7 +39,7 @@ static constexpr Family kFamilies[] = {
     {"qwen2", readQwen2, "Qwen2ForCausalLM", "Qwen2Model"}};
 
 void Architecture::readSizes(const Section &config) {
-  vocabulary = config.integer("vocab_size", kVocabularies);
+  vocabulary.size = config.integer("vocab_size", kVocabularies);
   positions = config.integer("max_position_embeddings", kPositions);
   hidden = config.integer("hidden_size", kWidths);
   inner = config.integer("intermediate_size", kInnerWidths);
@@ -47,10 +47,11 @@ void Architecture::readSizes(const Section &config) {
 }
 
 void Architecture::readPadding(const Section &config, std::optional<int64_t> fallback) {
-  std::optional<int64_t> row = config.optional("pad_token_id", Range<int64_t>{-vocabulary, vocabulary - 1});
-  padding = config.mentions("pad_token_id") ? row : fallback;
-  if (padding && *padding < 0) // counts from the end
-    padding = *padding + vocabulary;
+  std::optional<int64_t> row =
+      config.optional("pad_token_id", Range<int64_t>{-vocabulary.size, vocabulary.size - 1});
+  vocabulary.padding = config.mentions("pad_token_id") ? row : fallback;
+  if (vocabulary.padding && *vocabulary.padding < 0) // counts from the end
+    vocabulary.padding = *vocabulary.padding + vocabulary.size;
 }
 
 cost::ModelShape Architecture::commonShape() const {
@@ -59,8 +60,8 @@ cost::ModelShape Architecture::commonShape() const {
   shape.hidden = hidden;
   shape.heads = heads;
   shape.ffn = inner;
-  shape.vocab = vocabulary;
-  shape.tied = tied;
+  shape.vocab = vocabulary.size;
+  shape.tied = vocabulary.tied;
   return shape;
 }
 

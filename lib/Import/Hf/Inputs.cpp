@@ -99,8 +99,8 @@ Status ds::hf::checkTensors(const TokenShape &shape, const Architecture &model, 
                        " for each token, are more than " + std::to_string(kMaxElements) + " elements",
                    "lower the micro-batch or the length with --input, or the sizes in config.json");
   };
-  if (!product({shape.batch, shape.length, model.vocabulary}))
-    return refuse("logits", model.vocabulary);
+  if (!product({shape.batch, shape.length, model.vocabulary.size}))
+    return refuse("logits", model.vocabulary.size);
   if (!product({shape.batch, shape.length, model.widest}))
     return refuse("activations", model.widest);
   if (shape.documents && !product({shape.batch, shape.length, shape.length}))

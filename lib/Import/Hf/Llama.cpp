@@ -87,7 +87,7 @@ Llama::Llama(const Section &config, Kind kind) {
   dropout = config.number("attention_dropout", kProbabilities, 0);
   epsilon = config.number("rms_norm_eps", kEpsilons, 1e-6);
   deviation = config.number("initializer_range", kDeviations, 0.02);
-  tied = config.flag("tie_word_embeddings", false);
+  vocabulary.tied = config.flag("tie_word_embeddings", false);
   outputBias = kind == Kind::Llama && config.flag("attention_bias", false);
   queryBias = kind == Kind::Qwen2 || outputBias;
   innerBias = kind == Kind::Llama && config.flag("mlp_bias", false);
@@ -124,7 +124,7 @@ Value Llama::feedForward(Graph &g, Value x) const {
 }
 
 Value Llama::forward(Graph &g, Value ids, Value labels) const {
-  Value x = embedding(g, "model.embed_tokens", ids, vocabulary, hidden, deviation, padding);
+  Value x = embedding(g, "model.embed_tokens", ids, vocabulary.size, hidden, deviation, vocabulary.padding);
   RotaryTables tables;
   {
     Scope scope(g, "model.rotary_emb");
@@ -138,7 +138,8 @@ Value Llama::forward(Graph &g, Value ids, Value labels) const {
     x = g.ops().add(x, fed);
   }
   x = rmsNorm(g, "model.norm", x, epsilon);
-  return languageLoss(g, {"lm_head", "model.embed_tokens", tied}, x, labels, vocabulary, deviation);
+  return languageLoss(g, {"lm_head", "model.embed_tokens", vocabulary.tied}, x, labels, vocabulary.size,
+                      deviation);
 }
 
 ::ds::Result<::ds::cost::ModelShape> Llama::sizes() const {
