@@ -41,16 +41,50 @@ static Attribute elementAttr(Type element, double value) {
   return IntegerAttr::get(element, static_cast<int64_t>(value));
 }
 
-Value Emitter::splat(RankedTensorType type, double value) {
+Value OpEmitter::splat(RankedTensorType type, double value) {
   auto elements = DenseElementsAttr::get(type, elementAttr(type.getElementType(), value));
   return builder.create<ConstantOp>(loc, type, elements);
 }
 
-Value Emitter::neg(Value x) { return unary<NegOp>(x); }
-Value Emitter::add(Value a, Value b) { return binary<AddOp>(a, b); }
-Value Emitter::sub(Value a, Value b) { return binary<SubOp>(a, b); }
-Value Emitter::mul(Value a, Value b) { return binary<MulOp>(a, b); }
-Value Emitter::div(Value a, Value b) { return binary<DivOp>(a, b); }
+Value OpEmitter::compare(Predicate predicate, Value a, Value b) {
+  return builder.create<CompareOp>(loc, predicate, a, b);
+}
+
+Value OpEmitter::select(Value condition, Value onTrue, Value onFalse) {
+  return builder.createOrFold<SelectOp>(loc, onTrue.getType(), condition, onTrue, onFalse);
+}
+
+Value OpEmitter::convert(Value x, Type element) {
+  RankedTensorType type = tensorType(x);
+  if (type.getElementType() == element)
+    return x;
+  return builder.createOrFold<ConvertOp>(loc, type.clone(element), x);
+}
+
+Value OpEmitter::reshape(Value x, ArrayRef<int64_t> shape) {
+  RankedTensorType type = tensorType(x);
+  if (type.getShape() == shape)
+    return x;
+  return builder.createOrFold<ReshapeOp>(loc, type.clone(shape), x);
+}
+
+Value OpEmitter::broadcast(Value x, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
+  RankedTensorType type = tensorType(x);
+  if (type.getShape() == shape)
+    return x;
+  return builder.createOrFold<BroadcastOp>(loc, type.clone(shape), x, builder.getDenseI64ArrayAttr(dims));
+}
+
+Value OpEmitter::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dims) {
+  if (dims.empty())
+    return x;
+  RankedTensorType type = tensorType(x);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : dimRange(0, type.getRank()))
+    if (!llvm::is_contained(dims, dim))
+      shape.push_back(type.getDimSize(dim));
+  return builder.createOrFold<ReduceOp>(loc, type.clone(shape), kind, x, builder.getDenseI64ArrayAttr(dims));
+}
 
 Value Emitter::scale(Value x, double factor) {
   if (factor == 1.0)
@@ -58,43 +92,10 @@ Value Emitter::scale(Value x, double factor) {
   return factor == -1.0 ? neg(x) : mul(x, splatLike(x, factor));
 }
 
-Value Emitter::shift(Value x, double offset) { return offset == 0.0 ? x : add(x, splatLike(x, offset)); }
-
-Value Emitter::compare(Predicate predicate, Value a, Value b) {
-  return builder.create<CompareOp>(loc, predicate, a, b);
-}
-
-Value Emitter::select(Value condition, Value onTrue, Value onFalse) {
-  return builder.createOrFold<SelectOp>(loc, onTrue.getType(), condition, onTrue, onFalse);
-}
-
-Value Emitter::convert(Value x, Type element) {
-  RankedTensorType type = tensorType(x);
-  if (type.getElementType() == element)
-    return x;
-  return builder.createOrFold<ConvertOp>(loc, type.clone(element), x);
-}
-
 Value Emitter::widen(Value x) {
   auto element = cast<FloatType>(tensorType(x).getElementType());
-  return element.getWidth() < 32 ? convert(x, builder.getF32Type()) : x;
+  return element.getWidth() < 32 ? convert(x, getBuilder().getF32Type()) : x;
 }
-
-Value Emitter::reshape(Value x, ArrayRef<int64_t> shape) {
-  RankedTensorType type = tensorType(x);
-  if (type.getShape() == shape)
-    return x;
-  return builder.createOrFold<ReshapeOp>(loc, type.clone(shape), x);
-}
-
-Value Emitter::broadcast(Value x, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
-  RankedTensorType type = tensorType(x);
-  if (type.getShape() == shape)
-    return x;
-  return builder.createOrFold<BroadcastOp>(loc, type.clone(shape), x, builder.getDenseI64ArrayAttr(dims));
-}
-
-Value Emitter::repeatScalar(Value x, Value like) { return broadcast(x, {}, tensorType(like).getShape()); }
 
 Value Emitter::repeatAlong(Value x, ArrayRef<int64_t> dims, ArrayRef<int64_t> shape) {
   SmallVector<int64_t> kept;
@@ -107,17 +108,6 @@ Value Emitter::repeatAlong(Value x, ArrayRef<int64_t> dims, ArrayRef<int64_t> sh
 Value Emitter::repeatRows(Value x, ArrayRef<int64_t> shape) {
   int64_t rank = shape.size();
   return broadcast(x, dimRange(rank - tensorType(x).getRank(), rank), shape);
-}
-
-Value Emitter::reduce(ReduceKind kind, Value x, ArrayRef<int64_t> dims) {
-  if (dims.empty())
-    return x;
-  RankedTensorType type = tensorType(x);
-  SmallVector<int64_t> shape;
-  for (int64_t dim : dimRange(0, type.getRank()))
-    if (!llvm::is_contained(dims, dim))
-      shape.push_back(type.getDimSize(dim));
-  return builder.createOrFold<ReduceOp>(loc, type.clone(shape), kind, x, builder.getDenseI64ArrayAttr(dims));
 }
 
 Value Emitter::sumLeading(Value x, int64_t rank) {
