@@ -26,9 +26,10 @@ Rates Rates::ofProgram() const {
   return Rates(std::move(cluster));
 }
 
-double Rates::matmulRate(double size, DType dtype) const {
-  const config::Curve &curve = machine.device.matmulFlops[dtype];
-  const config::Curve &used = curve.empty() ? machine.device.matmulFlops[DType::F32] : curve;
+/// Operations per second of a product whose sides are `size` long.
+static double matmulRate(const config::DeviceSpec &device, double size, DType dtype) {
+  const config::Curve &curve = device.matmulFlops[dtype];
+  const config::Curve &used = curve.empty() ? device.matmulFlops[DType::F32] : curve;
   double first = used.points.front().first;
   // Below the table the rate falls with the size: a launch's worth of latency fills the time.
   return used.at(size) * std::min(1.0, size / first);
@@ -41,20 +42,20 @@ double Rates::memorySeconds(double bytes) const {
 
 double Rates::computeSeconds(double flops, double bytes, DType dtype) const {
   double moving = bytes / (machine.device.memoryBytesPerSecond * machine.device.memoryEfficiency);
-  double working = flops > 0 ? flops / matmulRate(std::cbrt(flops / 2), dtype) : 0;
+  double working = flops > 0 ? flops / matmulRate(machine.device, std::cbrt(flops / 2), dtype) : 0;
   return std::max(moving, working) + machine.device.launchSeconds;
 }
 
 /// Seconds of the operations alone. A batch fills the device as one larger product would, but each product's
 /// tiles stay its own.
-double Rates::workingSeconds(const Matmul &shape, DType dtype) const {
+static double workingSeconds(const Matmul &shape, const config::DeviceSpec &device, DType dtype) {
   double one = shape.m * shape.n * shape.k;
   double size = std::cbrt(one) * std::min(std::cbrt(shape.batch), 4.0);
-  return one > 0 && shape.batch > 0 ? 2 * one * shape.batch / matmulRate(size, dtype) : 0;
+  return one > 0 && shape.batch > 0 ? 2 * one * shape.batch / matmulRate(device, size, dtype) : 0;
 }
 
 /// A product by the table of shapes, whose rates hold the launch. Products of a batch follow one another.
-double Rates::shapeSeconds(const Matmul &shape, const config::ShapeTable &table) const {
+static double shapeSeconds(const Matmul &shape, const config::ShapeTable &table) {
   // With both operands transposed the mean of the two forms counts: nothing in a training step has it.
   auto rate = [&](size_t form) { return table.at({shape.m, shape.n, shape.k}, form); };
   double each = shape.transposeA && shape.transposeB ? (rate(1) + rate(2)) / 2
@@ -100,12 +101,13 @@ double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
   double useful = usefulShare(shape, machine.device);
   if (shape.isUnaligned && dtype != DType::F32 && machine.device.multiprocessors > 0)
     useful *= kUnalignedShare;
-  return std::max(workingSeconds(shape, dtype) / useful + machine.device.launchSeconds, memorySeconds(bytes));
+  return std::max(workingSeconds(shape, machine.device, dtype) / useful + machine.device.launchSeconds,
+                  memorySeconds(bytes));
 }
 
 double Rates::convolutionSeconds(const Matmul &shape, double bytes, DType dtype) const {
   const config::ShapeTable &table = machine.device.matmulShapes[dtype];
-  double working = table.empty() ? workingSeconds(shape, dtype) + machine.device.launchSeconds
+  double working = table.empty() ? workingSeconds(shape, machine.device, dtype) + machine.device.launchSeconds
                                  : shapeSeconds(shape, table);
   return std::max(working, memorySeconds(bytes));
 }
@@ -130,8 +132,7 @@ double Rates::attentionSeconds(const rt::AttentionWork &work, double bytes, DTyp
 }
 
 /// Of a kernel whose operands lie as far away as if it touched `reach` bytes, by the table of what it does.
-double Rates::bandwidth(const KernelLoad &load, double reach) const {
-  const config::DeviceSpec &device = machine.device;
+static double bandwidth(const KernelLoad &load, double reach, const config::DeviceSpec &device) {
   if (load.stripBytes > 0 && !device.columnBytesPerSecond.empty())
     return device.columnBytesPerSecond.at({load.stripBytes, reach}, 0);
   if (load.updates && !device.updateBytesPerSecond.empty())
@@ -140,21 +141,20 @@ double Rates::bandwidth(const KernelLoad &load, double reach) const {
 }
 
 /// Seconds of a kernel's memory alone.
-double Rates::movingSeconds(const KernelLoad &load) const {
-  const config::DeviceSpec &device = machine.device;
+static double movingSeconds(const KernelLoad &load, const config::DeviceSpec &device) {
   if (device.cachedBytesPerSecond.empty())
     return load.bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
   if (load.reuse.empty())
-    return (load.bytes + load.freshBytes) / bandwidth(load, load.bytes);
+    return (load.bytes + load.freshBytes) / bandwidth(load, load.bytes, device);
   double seconds = 0;
   for (auto [bytes, since] : load.reuse)
-    seconds += bytes / bandwidth(load, std::max(load.bytes, since));
+    seconds += bytes / bandwidth(load, std::max(load.bytes, since), device);
   return seconds;
 }
 
 double Rates::kernelSeconds(const KernelLoad &load) const {
   const config::DeviceSpec &device = machine.device;
-  double moving = movingSeconds(load);
+  double moving = movingSeconds(load, device);
   double work =
       load.additions + load.divisions * device.divisionAdditions + load.roots * device.rootAdditions;
   double working = device.vectorFlops > 0 ? work / device.vectorFlops + load.rows * device.rowSeconds : 0.0;
@@ -231,17 +231,20 @@ static double stepsOf(Collective kind, double ranks) {
   return 0;
 }
 
-double Rates::switchSeconds(double bytes, int64_t ranks) const {
+/// An all-reduce by a switch that adds.
+static double switchSeconds(double bytes, int64_t ranks, const config::InsideLink &link) {
   // Bus bandwidth is counted as if a ring had moved the bytes.
-  return 2 * machine.inside.latencySeconds +
-         bytesSent(Collective::AllReduce, bytes, ranks) / machine.inside.switchBytesPerSecond;
+  return 2 * link.latencySeconds +
+         Rates::bytesSent(Collective::AllReduce, bytes, ranks) / link.switchBytesPerSecond;
 }
 
-double Rates::insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const {
+/// A collective among ranks of one node.
+static double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks,
+                            const config::Cluster &machine) {
   if (ranks <= 1)
     return 0;
   const config::InsideLink &link = machine.inside;
-  double sent = bytesSent(kind, bytesPerRank, ranks);
+  double sent = Rates::bytesSent(kind, bytesPerRank, ranks);
   // Measured between all ranks of the node; below the first size only latency is left.
   auto measured = link.collectiveBytesPerSecond.find(spell(kind));
   if (measured != link.collectiveBytesPerSecond.end() && ranks == machine.devicesPerNode)
@@ -253,11 +256,13 @@ double Rates::insideSeconds(Collective kind, double bytesPerRank, int64_t ranks)
     steps = 1;
   double ring = steps * link.latencySeconds + sent / link.busBytesPerSecond.at(static_cast<double>(ranks));
   if (kind == Collective::AllReduce && link.switchBytesPerSecond > 0)
-    return std::min(ring, switchSeconds(bytesPerRank, ranks));
+    return std::min(ring, switchSeconds(bytesPerRank, ranks, link));
   return ring;
 }
 
-double Rates::betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const {
+/// The part of a collective that crosses nodes.
+static double betweenSeconds(Collective kind, double bytesPerRank, const Group &group,
+                             const config::Cluster &machine) {
   const config::BetweenLink &link = machine.between;
   double nodes = std::ceil(static_cast<double>(group.ranks) / static_cast<double>(group.perNode));
   double local = static_cast<double>(group.perNode);
@@ -265,7 +270,8 @@ double Rates::betweenSeconds(Collective kind, double bytesPerRank, const Group &
   double share = static_cast<double>(link.portsPerNode) / static_cast<double>(machine.devicesPerNode);
   double ports = std::max(std::min(share, 1.0), std::min(share * local, link.portsPerCollective.at(nodes)));
   double rate = link.portBytesPerSecond * link.efficiency * ports;
-  double entering = bytesSent(kind, bytesPerRank, static_cast<int64_t>(nodes)); // of one whole part per node
+  double entering =
+      Rates::bytesSent(kind, bytesPerRank, static_cast<int64_t>(nodes)); // of one whole part per node
   if (kind == Collective::AllGather || kind == Collective::ReduceScatter || kind == Collective::AllToAll)
     entering *= local;
   double latency = stepsOf(kind, nodes) * link.latencySeconds;
@@ -283,12 +289,12 @@ double Rates::collectiveSeconds(Collective kind, double bytesPerRank, const Grou
     return 0;
   double launch = machine.device.launchSeconds;
   if (group.ranks <= group.perNode || machine.between.portBytesPerSecond <= 0)
-    return launch + insideSeconds(kind, bytesPerRank, group.ranks);
-  double between = betweenSeconds(kind, bytesPerRank, group);
+    return launch + insideSeconds(kind, bytesPerRank, group.ranks, machine);
+  double between = betweenSeconds(kind, bytesPerRank, group, machine);
   // Inside, each rank passes on what came in from other nodes as well.
   bool parts = kind == Collective::AllGather || kind == Collective::ReduceScatter;
   double nodes = static_cast<double>(group.ranks) / static_cast<double>(group.perNode);
-  double inside = insideSeconds(kind, parts ? bytesPerRank * nodes : bytesPerRank, group.perNode);
+  double inside = insideSeconds(kind, parts ? bytesPerRank * nodes : bytesPerRank, group.perNode, machine);
   return launch + std::max(between, inside) +
          stepsOf(kind, static_cast<double>(group.perNode)) * machine.inside.latencySeconds;
 }

@@ -53,8 +53,6 @@ struct KernelLoad {
 };
 
 /// Seconds of all that takes time.
-/// Size: one field, and a method for each kind of work that takes time, all by the figures of one
-/// cluster.
 class Rates {
 public:
   /// The built-in cluster "cpu".
@@ -121,15 +119,6 @@ public:
   double storageWriteSeconds(double bytes, int64_t sharing = 1) const;
 
 private:
-  double matmulRate(double size, DType dtype) const;
-  double bandwidth(const KernelLoad &load, double reach) const;
-  double movingSeconds(const KernelLoad &load) const;
-  double workingSeconds(const Matmul &shape, DType dtype) const;
-  double shapeSeconds(const Matmul &shape, const config::ShapeTable &table) const;
-  double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks) const;
-  double betweenSeconds(Collective kind, double bytesPerRank, const Group &group) const;
-  double switchSeconds(double bytes, int64_t ranks) const;
-
   config::Cluster machine;
 };
 
