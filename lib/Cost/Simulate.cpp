@@ -37,7 +37,22 @@ struct Clock {
   }
 };
 
-/// Size: one event loop, whose queues, clocks and counts change together with each event.
+/// Which records waits are for, and who stands before them.
+class Events {
+public:
+  explicit Events(const std::vector<SimCommand> &commands);
+
+  /// Whether `stream` has to stand before its wait number `index`; if so `record` gives it back.
+  bool holds(uint32_t index, uint32_t stream);
+  /// The record number `index` is reached. Returns the streams that stood before it.
+  const std::vector<uint32_t> &record(uint32_t index);
+
+private:
+  std::vector<uint32_t> recordOf;             ///< of each wait, the record that it is for
+  std::vector<std::vector<uint32_t>> waiting; ///< for each record, streams that stand before it
+  std::vector<bool> recorded;
+};
+
 class Player {
 public:
   Player(const std::vector<SimCommand> &commands, uint32_t streams, double contention);
@@ -46,10 +61,8 @@ public:
 private:
   static constexpr uint32_t kAlone = 0, kCompute = 1, kFirstLink = 2;
 
-  void findRecords();
   uint32_t clockOf(const SimCommand &command) const;
   void proceed(uint32_t stream);
-  bool waits(uint32_t index);
   void start(uint32_t index);
   void finish(uint32_t index);
   void passTo(double time);
@@ -59,10 +72,8 @@ private:
 
   const std::vector<SimCommand> &commands;
   double contention;
-  std::vector<std::vector<uint32_t>> queues;  ///< of each stream, the last command first
-  std::vector<uint32_t> recordOf;             ///< of each wait, the record that it is for
-  std::vector<std::vector<uint32_t>> waiting; ///< for each record, streams that stand before it
-  std::vector<bool> recorded;
+  std::vector<std::vector<uint32_t>> queues; ///< of each stream, the last command first
+  Events events;
   std::map<uint32_t, uint32_t> links; ///< to clocks
   std::vector<Clock> clocks;
   std::set<std::pair<double, uint32_t>> due; ///< clocks by their first finish
@@ -76,9 +87,33 @@ private:
 };
 } // namespace
 
+/// A wait is for the last record of its event before it.
+Events::Events(const std::vector<SimCommand> &commands)
+    : recordOf(commands.size(), kNone), waiting(commands.size()), recorded(commands.size()) {
+  std::map<uint32_t, uint32_t> last;
+  for (uint32_t index = 0; index < commands.size(); ++index)
+    if (commands[index].kind == Kind::Record)
+      last[commands[index].event] = index;
+    else if (commands[index].kind == Kind::Wait)
+      if (auto record = last.find(commands[index].event); record != last.end())
+        recordOf[index] = record->second;
+}
+
+bool Events::holds(uint32_t index, uint32_t stream) {
+  uint32_t record = recordOf[index];
+  if (record == kNone || recorded[record])
+    return false;
+  waiting[record].push_back(stream);
+  return true;
+}
+
+const std::vector<uint32_t> &Events::record(uint32_t index) {
+  recorded[index] = true;
+  return waiting[index];
+}
+
 Player::Player(const std::vector<SimCommand> &commands, uint32_t streams, double contention)
-    : commands(commands), contention(contention), queues(streams), recordOf(commands.size(), kNone),
-      waiting(commands.size()), recorded(commands.size()) {
+    : commands(commands), contention(contention), queues(streams), events(commands) {
   result.spans.resize(commands.size());
   result.busySeconds.resize(streams);
   for (uint32_t index = commands.size(); index-- > 0;) {
@@ -91,18 +126,6 @@ Player::Player(const std::vector<SimCommand> &commands, uint32_t streams, double
   uint32_t next = kFirstLink;
   for (auto &[link, clock] : links)
     clock = next++;
-  findRecords();
-}
-
-/// A wait is for the last record of its event before it.
-void Player::findRecords() {
-  std::map<uint32_t, uint32_t> last;
-  for (uint32_t index = 0; index < commands.size(); ++index)
-    if (commands[index].kind == Kind::Record)
-      last[commands[index].event] = index;
-    else if (commands[index].kind == Kind::Wait)
-      if (auto record = last.find(commands[index].event); record != last.end())
-        recordOf[index] = record->second;
 }
 
 uint32_t Player::clockOf(const SimCommand &command) const {
@@ -156,15 +179,6 @@ void Player::finish(uint32_t index) {
   ready.push_back(command.stream);
 }
 
-/// Whether the stream has to stand before a wait; if so it is called when it need not any longer.
-bool Player::waits(uint32_t index) {
-  uint32_t record = recordOf[index];
-  if (record == kNone || recorded[record])
-    return false;
-  waiting[record].push_back(commands[index].stream);
-  return true;
-}
-
 /// Goes on with a stream until it computes, transfers or stands.
 void Player::proceed(uint32_t stream) {
   std::vector<uint32_t> &queue = queues[stream];
@@ -174,8 +188,7 @@ void Player::proceed(uint32_t stream) {
     switch (commands[index].kind) {
     case Kind::Record:
       span = {now, now};
-      recorded[index] = true;
-      for (uint32_t other : waiting[index]) {
+      for (uint32_t other : events.record(index)) {
         result.spans[queues[other].back()].end = now;
         queues[other].pop_back();
         ready.push_back(other);
@@ -183,7 +196,7 @@ void Player::proceed(uint32_t stream) {
       break;
     case Kind::Wait:
       span = {now, now};
-      if (waits(index))
+      if (events.holds(index, stream))
         return;
       break;
     default:

@@ -27,28 +27,46 @@ struct SchedulePoint {
 };
 
 /// The streams of one pipeline stage, as they are filled.
-/// Size: the figures of a stage and what has been put on its streams, which each event reads and moves.
+class StageStreams {
+public:
+  uint32_t streamOf(llvm::StringRef name);
+  /// A command that begins when what came before it on its stream and all of `after` have ended.
+  SchedulePoint add(llvm::StringRef stream, const char *kind, const std::string &name,
+                    const std::string &layer, double seconds, std::initializer_list<SchedulePoint> after,
+                    double flops = 0);
+  /// The first stream waits for what all streams have been given so far.
+  void join();
+  /// The end of what its stream has been given so far.
+  SchedulePoint record(uint32_t stream);
+  uint32_t now() const { return static_cast<uint32_t>(out.commands.size()); }
+  /// The same with the times at which it all runs.
+  StageSimulation finish();
+
+  StageSimulation out;
+  const char *segment = "forward"; ///< of commands from here on
+
+private:
+  void push(Command command, SimCommand::Kind kind, double seconds, uint32_t event);
+  void wait(uint32_t stream, SchedulePoint point);
+
+  std::vector<SimCommand> commands; ///< those of `out`, for the simulation
+  std::vector<SchedulePoint> last;  ///< of each stream
+  uint32_t events = 0;
+};
+
+/// What a stage does, by the figures of its layers.
 class StageSimulator {
 public:
   StageSimulator(const AnalyticCase &what, const cost::StepEstimate &step, int64_t stage);
   StageSimulation run();
 
 private:
-  uint32_t now() const { return static_cast<uint32_t>(out.commands.size()); }
-  uint32_t streamOf(llvm::StringRef name);
-  void push(Command command, SimCommand::Kind kind, double seconds, uint32_t event);
-  void wait(uint32_t stream, SchedulePoint point);
-  SchedulePoint record(uint32_t stream);
-  SchedulePoint add(llvm::StringRef stream, const char *kind, const std::string &name,
-                    const std::string &layer, double seconds, std::initializer_list<SchedulePoint> after,
-                    double flops = 0);
   void addForward();
   void addBackward();
   SchedulePoint addGather(int64_t layer, SchedulePoint slotFree);
   void addReduction(int64_t layer);
   void addTransfer(bool hasNeighbour, const char *name);
   void addEnd();
-  void finish();
 
   const AnalyticCase &what;
   const cost::ParallelPlan &plan;
@@ -57,14 +75,10 @@ private:
   int64_t dataRanks;      ///< that ZeRO shards over
   double layerParameters; ///< on one tensor-parallel rank
   double forwardFlops;    ///< of a layer on one rank
-  const char *segment = "forward";
-
-  StageSimulation out;
-  std::vector<SimCommand> commands; ///< the same for the simulation
+  StageStreams streams;
+  StageSimulation &out = streams.out;
   std::vector<SchedulePoint> forward, backward;
-  std::vector<SchedulePoint> last; ///< of each stream
-  SchedulePoint chain;             ///< what the next command of the pass follows
-  uint32_t events = 0;
+  SchedulePoint chain; ///< what the next command of the pass follows
 };
 } // namespace
 
@@ -89,7 +103,7 @@ StageSimulator::StageSimulator(const AnalyticCase &what, const cost::StepEstimat
   backward.resize(layers);
 }
 
-uint32_t StageSimulator::streamOf(llvm::StringRef name) {
+uint32_t StageStreams::streamOf(llvm::StringRef name) {
   auto at = llvm::find(out.streams, name);
   uint32_t index = at - out.streams.begin();
   if (at == out.streams.end()) {
@@ -99,27 +113,25 @@ uint32_t StageSimulator::streamOf(llvm::StringRef name) {
   return index;
 }
 
-void StageSimulator::push(Command command, SimCommand::Kind kind, double seconds, uint32_t event) {
+void StageStreams::push(Command command, SimCommand::Kind kind, double seconds, uint32_t event) {
   command.segment = segment;
   commands.push_back({kind, command.stream, seconds, 0, event});
   out.commands.push_back(std::move(command));
 }
 
-void StageSimulator::wait(uint32_t stream, SchedulePoint point) {
+void StageStreams::wait(uint32_t stream, SchedulePoint point) {
   if (point.event != 0 && point.stream != stream)
     push({"wait", "", "", stream, "wait"}, SimCommand::Kind::Wait, 0, point.event);
 }
 
-/// The end of what its stream has been given so far.
-SchedulePoint StageSimulator::record(uint32_t stream) {
+SchedulePoint StageStreams::record(uint32_t stream) {
   push({"record", "", "", stream, "record"}, SimCommand::Kind::Record, 0, ++events);
   return last[stream] = {stream, events};
 }
 
-/// A command that begins when what came before it on its stream and all of `after` have ended.
-SchedulePoint StageSimulator::add(llvm::StringRef stream, const char *kind, const std::string &name,
-                                  const std::string &layer, double seconds,
-                                  std::initializer_list<SchedulePoint> after, double flops) {
+SchedulePoint StageStreams::add(llvm::StringRef stream, const char *kind, const std::string &name,
+                                const std::string &layer, double seconds,
+                                std::initializer_list<SchedulePoint> after, double flops) {
   using Kind = SimCommand::Kind;
   Command command{name, layer, "", streamOf(stream), kind};
   command.flops = flops;
@@ -133,6 +145,27 @@ SchedulePoint StageSimulator::add(llvm::StringRef stream, const char *kind, cons
            .Default(Kind::Compute),
        seconds, 0);
   return record(command.stream);
+}
+
+void StageStreams::join() {
+  for (SchedulePoint point : std::vector<SchedulePoint>(last))
+    wait(0, point);
+}
+
+StageSimulation StageStreams::finish() {
+  // Compute stands still for what ends the step, and the picture ends when all has.
+  join();
+  cost::Simulation simulation = simulate(commands, static_cast<uint32_t>(out.streams.size()));
+  out.seconds = simulation.seconds;
+  out.busySeconds = simulation.busySeconds;
+  out.reached.assign(commands.size() + 1, simulation.seconds);
+  for (size_t index = commands.size(); index-- > 0;) {
+    out.commands[index].begin = simulation.spans[index].begin;
+    out.commands[index].end = simulation.spans[index].end;
+    out.reached[index] =
+        out.commands[index].stream == 0 ? simulation.spans[index].begin : out.reached[index + 1];
+  }
+  return std::move(out);
 }
 
 /// A layer's parameters come from the ranks that share them out, or from the host or storage. Nothing where
@@ -151,19 +184,20 @@ SchedulePoint StageSimulator::addGather(int64_t layer, SchedulePoint slotFree) {
   if (plan.parameterHome == config::Home::Nvme)
     seconds = std::max(seconds, rates.storageReadSeconds(own, sharing));
   return dataRanks > 1
-             ? add("gather", "collective", "all_gather", out.layerName(layer), seconds, {slotFree})
-             : add("gather", "copy", "parameters to the device", out.layerName(layer), seconds, {slotFree});
+             ? streams.add("gather", "collective", "all_gather", out.layerName(layer), seconds, {slotFree})
+             : streams.add("gather", "copy", "parameters to the device", out.layerName(layer), seconds,
+                           {slotFree});
 }
 
 void StageSimulator::addForward() {
   for (int64_t layer = 0; layer < static_cast<int64_t>(out.layers.size()); ++layer) {
-    out.layers[layer].forward = now();
+    out.layers[layer].forward = streams.now();
     SchedulePoint here = addGather(layer, layer >= 2 ? forward[layer - 2] : SchedulePoint());
-    forward[layer] = chain = add("compute", "compute", "forward", out.layerName(layer), step.layer.forward,
-                                 {here, chain}, forwardFlops);
+    forward[layer] = chain = streams.add("compute", "compute", "forward", out.layerName(layer),
+                                         step.layer.forward, {here, chain}, forwardFlops);
     if (step.layer.forwardExchange > 0)
-      chain = add("exchange", "collective", "tensor exchange", out.layerName(layer),
-                  step.layer.forwardExchange, {chain});
+      chain = streams.add("exchange", "collective", "tensor exchange", out.layerName(layer),
+                          step.layer.forwardExchange, {chain});
   }
   addTransfer(stage + 1 < plan.pp, "activations to the next stage");
 }
@@ -179,7 +213,7 @@ void StageSimulator::addTransfer(bool hasNeighbour, const char *name) {
   double seconds =
       termSeconds(step, "pipeline transfers") / static_cast<double>(2 * plan.accumulation * plan.interleave);
   if (hasNeighbour && seconds > 0)
-    add("pipeline", "collective", name, "", seconds, {chain});
+    streams.add("pipeline", "collective", name, "", seconds, {chain});
 }
 
 /// The layer's gradients go to the ranks that keep them.
@@ -191,31 +225,31 @@ void StageSimulator::addReduction(int64_t layer) {
   double seconds = what.rates.collectiveSeconds(
       scatter ? cost::Collective::ReduceScatter : cost::Collective::AllReduce,
       scatter ? bytes / static_cast<double>(dataRanks) : bytes, what.rates.group(dataRanks, plan.tp));
-  add("reduce", "collective", scatter ? "reduce_scatter" : "all_reduce", out.layerName(layer), seconds,
-      {backward[layer]});
+  streams.add("reduce", "collective", scatter ? "reduce_scatter" : "all_reduce", out.layerName(layer),
+              seconds, {backward[layer]});
 }
 
 void StageSimulator::addBackward() {
-  segment = "backward";
-  out.logits = now();
+  streams.segment = "backward";
+  out.logits = streams.now();
   double logits = termSeconds(step, "logits") / static_cast<double>(plan.accumulation);
   if (stage == plan.pp - 1 && logits > 0)
-    chain = add("compute", "compute", "logits and loss", "", logits, {chain});
+    chain = streams.add("compute", "compute", "logits and loss", "", logits, {chain});
   auto layers = static_cast<int64_t>(out.layers.size());
   for (int64_t layer = layers; layer-- > 0;) {
-    out.layers[layer].backward = now();
+    out.layers[layer].backward = streams.now();
     // The forward pass leaves the last two gathered.
     SchedulePoint here = layer + 2 < layers ? addGather(layer, backward[layer + 2]) : SchedulePoint();
     if (step.layer.recompute > 0)
-      chain =
-          add("compute", "compute", "recompute", out.layerName(layer), step.layer.recompute, {here, chain});
-    backward[layer] = chain = add("compute", "compute", "backward", out.layerName(layer), step.layer.backward,
-                                  {here, chain}, 2 * forwardFlops);
-    out.layers[layer].end = now();
+      chain = streams.add("compute", "compute", "recompute", out.layerName(layer), step.layer.recompute,
+                          {here, chain});
+    backward[layer] = chain = streams.add("compute", "compute", "backward", out.layerName(layer),
+                                          step.layer.backward, {here, chain}, 2 * forwardFlops);
+    out.layers[layer].end = streams.now();
     addReduction(layer);
     if (step.layer.backwardExchange > 0)
-      chain = add("exchange", "collective", "tensor exchange", out.layerName(layer),
-                  step.layer.backwardExchange, {chain});
+      chain = streams.add("exchange", "collective", "tensor exchange", out.layerName(layer),
+                          step.layer.backwardExchange, {chain});
   }
   addTransfer(stage > 0, "gradients to the stage before");
 }
@@ -232,11 +266,10 @@ static bool isInPasses(llvm::StringRef term, int64_t zeroStage) {
 
 /// The terms that end the step, one after the other, when all of the passes is done.
 void StageSimulator::addEnd() {
-  segment = "end of the step";
-  out.passesEnd = now();
-  for (SchedulePoint point : std::vector<SchedulePoint>(last))
-    wait(0, point);
-  chain = record(0);
+  streams.segment = "end of the step";
+  out.passesEnd = streams.now();
+  streams.join();
+  chain = streams.record(0);
   for (const cost::Term &term : step.terms) {
     llvm::StringRef name = term.name;
     if (isInPasses(name, plan.zeroStage) || term.seconds <= 0)
@@ -247,33 +280,16 @@ void StageSimulator::addEnd() {
                           : exchanges                      ? std::pair("gather", "collective")
                           : name.contains("to the device") ? std::pair("to_device", "copy")
                                                            : std::pair("to_host", "copy");
-    chain = add(stream, kind, term.name, "", term.seconds, {chain});
-  }
-}
-
-void StageSimulator::finish() {
-  // Compute stands still for what ends the step, and the picture ends when all has.
-  for (SchedulePoint point : std::vector<SchedulePoint>(last))
-    wait(0, point);
-  cost::Simulation simulation = simulate(commands, static_cast<uint32_t>(out.streams.size()));
-  out.seconds = simulation.seconds;
-  out.busySeconds = simulation.busySeconds;
-  out.reached.assign(commands.size() + 1, simulation.seconds);
-  for (size_t index = commands.size(); index-- > 0;) {
-    out.commands[index].begin = simulation.spans[index].begin;
-    out.commands[index].end = simulation.spans[index].end;
-    out.reached[index] =
-        out.commands[index].stream == 0 ? simulation.spans[index].begin : out.reached[index + 1];
+    chain = streams.add(stream, kind, term.name, "", term.seconds, {chain});
   }
 }
 
 StageSimulation StageSimulator::run() {
-  streamOf("compute");
+  streams.streamOf("compute");
   addForward();
   addBackward();
   addEnd();
-  finish();
-  return std::move(out);
+  return streams.finish();
 }
 
 StageSimulation ds::planner::simulateStage(const AnalyticCase &what, const cost::StepEstimate &step,
