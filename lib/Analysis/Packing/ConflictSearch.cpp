@@ -29,8 +29,34 @@ struct Span {
   bool meets(const Item &item) const { return begin < item.end && item.begin < end; }
 };
 
-/// Size: one search; its tables change together when an item is placed, and go back together by the
-/// trail.
+/// Which items are tried first.
+struct Preference {
+  /// `priority` is by item, its ops; the items' times are ranks.
+  Preference(const std::vector<Item> &items, std::vector<double> priority, size_t times, uint32_t seed);
+
+  std::vector<double> priority; ///< by item; the highest is tried first
+  double touchBonus = 0;      ///< for each wall of the valley that an item touches, and more for a level top
+  std::vector<int32_t> order; ///< items by begin
+  std::vector<int32_t> firstAt; ///< of `order`, by begin
+};
+
+/// By time, how high it is filled, and how many bytes may still be lost between items.
+struct Heights {
+  std::vector<int64_t> height, mayLose;
+
+  /// Whether `bytes` more may be lost at all times [begin, end).
+  bool canLose(int32_t begin, int32_t end, int64_t bytes) const {
+    return bytes == 0 || *std::min_element(mayLose.begin() + begin, mayLose.begin() + end) >= bytes;
+  }
+  /// Fills [begin, end) up to `top`, `lost` bytes of it with nothing; less than none to take them back.
+  void fill(int32_t begin, int32_t end, int64_t top, int64_t lost) {
+    for (int32_t time = begin; time < end; ++time) {
+      height[time] = top;
+      mayLose[time] -= lost;
+    }
+  }
+};
+
 class ConflictSearch {
 public:
   ConflictSearch(const std::vector<Item> &items, int64_t floor, int64_t top, uint32_t seed, int64_t endSteps,
@@ -54,10 +80,8 @@ private:
     int64_t ground = 0; ///< under the item
   };
 
-  void prioritize(uint32_t seed);
   Valley lowestValley();
   int32_t choose(const Valley &valley, int64_t &leastNeed);
-  bool canLoseBelow(const Item &item, int64_t bytes) const;
   bool rise(const Valley &valley, int64_t leastNeed);
   void place(int32_t id, int64_t ground);
   void unplace(int32_t id, int64_t ground);
@@ -65,17 +89,15 @@ private:
   bool jumpBack();
   void undo(size_t mark);
 
-  std::vector<Item> items; ///< their times are indices of `height`
+  std::vector<Item> items; ///< their times are indices of `heights`
   int64_t movesLeft;
   int64_t endSteps;
   int64_t &steps;
-  std::vector<double> priority; ///< by item; the highest is tried first
-  double touchBonus = 0;      ///< for each wall of the valley that an item touches, and more for a level top
-  std::vector<int32_t> order; ///< items by begin
-  std::vector<int32_t> firstAt;                    ///< of `order`, by begin
-  std::vector<int64_t> height, mayLose, minHeight; ///< bytes, by time, time and item
-  std::vector<uint8_t> isPlaced;                   ///< by item
-  size_t open;                                     ///< items that are not placed
+  std::optional<Preference> preference; ///< there once items have ranks
+  Heights heights;
+  std::vector<int64_t> minHeight; ///< bytes, by item
+  std::vector<uint8_t> isPlaced;  ///< by item
+  size_t open;                    ///< items that are not placed
   std::vector<Change> trail;
   std::vector<Level> levels;
 };
@@ -86,27 +108,24 @@ ConflictSearch::ConflictSearch(const std::vector<Item> &given, int64_t floor, in
                                int64_t endSteps, int64_t &steps)
     : offsets(given.size()), items(given), movesLeft(kMovesPerItem * int64_t(given.size())),
       endSteps(endSteps), steps(steps), minHeight(given.size()), isPlaced(given.size()), open(given.size()) {
+  std::vector<double> lengths; // ops, before they become ranks
   for (const Item &item : items)
-    priority.push_back(item.end - item.begin); // ops, before they become ranks
+    lengths.push_back(item.end - item.begin);
   const size_t count = rankTimes(items);
-  height.assign(count, floor);
-  mayLose.assign(count, top - floor);
+  heights.height.assign(count, floor);
+  heights.mayLose.assign(count, top - floor);
   for (const Item &item : items) {
     for (int32_t time = item.begin; time < item.end; ++time)
-      mayLose[time] -= item.size;
+      heights.mayLose[time] -= item.size;
     steps += item.end - item.begin + 40;
   }
-  prioritize(seed);
-  order.resize(items.size());
-  std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    return std::tuple(items[a].begin, -priority[a], a) < std::tuple(items[b].begin, -priority[b], b);
-  });
-  firstAt = startsByBegin(items, height.size());
+  preference.emplace(items, std::move(lengths), count, seed);
 }
 
 /// Every second order prefers what touches walls; among equals it is lifetime, area, or between the two.
-void ConflictSearch::prioritize(uint32_t seed) {
+Preference::Preference(const std::vector<Item> &items, std::vector<double> lengths, size_t times,
+                       uint32_t seed)
+    : priority(std::move(lengths)), order(items.size()), firstAt(startsByBegin(items, times)) {
   constexpr double kPowersOfSize[] = {0, 1, 0.5};
   const double power = kPowersOfSize[seed / 2 % 3];
   Random random(seed);
@@ -118,16 +137,16 @@ void ConflictSearch::prioritize(uint32_t seed) {
     most = std::max(most, priority[i]);
   }
   touchBonus = seed % 2 ? 2 * most : 0;
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+    return std::tuple(items[a].begin, -priority[a], a) < std::tuple(items[b].begin, -priority[b], b);
+  });
 }
 
 Valley ConflictSearch::lowestValley() {
+  const std::vector<int64_t> &height = heights.height;
   steps += int64_t(height.size()) / 4;
   return valleyAt(height, int32_t(std::min_element(height.begin(), height.end()) - height.begin()));
-}
-
-/// Whether `bytes` more may be lost at all times of `item`.
-bool ConflictSearch::canLoseBelow(const Item &item, int64_t bytes) const {
-  return bytes == 0 || *std::min_element(mayLose.begin() + item.begin, mayLose.begin() + item.end) >= bytes;
 }
 
 /// The item to place on the valley's ground, or -1 if none can; `leastNeed` becomes the least height of an
@@ -136,24 +155,25 @@ int32_t ConflictSearch::choose(const Valley &valley, int64_t &leastNeed) {
   int32_t best = -1;
   double bestScore = -1;
   leastNeed = kNoWall;
-  for (int32_t at = firstAt[valley.begin]; at < firstAt[valley.end]; ++at) {
-    const int32_t id = order[at];
+  const int32_t from = preference->firstAt[valley.begin], to = preference->firstAt[valley.end];
+  for (int32_t at = from; at < to; ++at) {
+    const int32_t id = preference->order[at];
     const Item &item = items[id];
     if (isPlaced[id] || item.end > valley.end)
       continue;
     const int64_t lost = alignTo(valley.height, item.align) - valley.height, need = lost + item.size;
-    if (minHeight[id] > valley.height || !canLoseBelow(item, lost)) {
+    if (minHeight[id] > valley.height || !heights.canLose(item.begin, item.end, lost)) {
       leastNeed = std::min(leastNeed, need);
       continue;
     }
     const bool left = item.begin == valley.begin, right = item.end == valley.end;
     const int level = (left && valley.height + need == valley.leftWall) +
                       (right && valley.height + need == valley.rightWall);
-    const double score = priority[id] + touchBonus * (left + right + 8 * level);
+    const double score = preference->priority[id] + preference->touchBonus * (left + right + 8 * level);
     if (score > bestScore)
       best = id, bestScore = score;
   }
-  steps += 3 * int64_t(firstAt[valley.end] - firstAt[valley.begin]) + 10;
+  steps += 3 * int64_t(to - from) + 10;
   return best;
 }
 
@@ -164,13 +184,9 @@ bool ConflictSearch::rise(const Valley &valley, int64_t leastNeed) {
     return false;
   const int64_t lost = valley.lowerWall() - valley.height;
   steps += 2 * int64_t(valley.end - valley.begin);
-  if (leastNeed <= lost ||
-      *std::min_element(mayLose.begin() + valley.begin, mayLose.begin() + valley.end) < lost)
+  if (leastNeed <= lost || !heights.canLose(valley.begin, valley.end, lost))
     return false;
-  for (int32_t time = valley.begin; time < valley.end; ++time) {
-    height[time] += lost;
-    mayLose[time] -= lost;
-  }
+  heights.fill(valley.begin, valley.end, valley.lowerWall(), lost);
   trail.push_back({-1, valley.begin, valley.end, lost});
   return true;
 }
@@ -181,20 +197,14 @@ void ConflictSearch::undo(size_t mark) {
     if (change.item >= 0)
       minHeight[change.item] = change.amount;
     else
-      for (int32_t time = change.begin; time < change.end; ++time) {
-        height[time] -= change.amount;
-        mayLose[time] += change.amount;
-      }
+      heights.fill(change.begin, change.end, heights.height[change.begin] - change.amount, -change.amount);
   }
 }
 
 void ConflictSearch::place(int32_t id, int64_t ground) {
   const Item &item = items[id];
   offsets[id] = alignTo(ground, item.align);
-  for (int32_t time = item.begin; time < item.end; ++time) {
-    height[time] = offsets[id] + item.size;
-    mayLose[time] -= offsets[id] - ground;
-  }
+  heights.fill(item.begin, item.end, offsets[id] + item.size, offsets[id] - ground);
   steps += 2 * int64_t(item.end - item.begin);
   isPlaced[id] = 1;
   --open;
@@ -202,10 +212,7 @@ void ConflictSearch::place(int32_t id, int64_t ground) {
 
 void ConflictSearch::unplace(int32_t id, int64_t ground) {
   const Item &item = items[id];
-  for (int32_t time = item.begin; time < item.end; ++time) {
-    height[time] = ground;
-    mayLose[time] += offsets[id] - ground;
-  }
+  heights.fill(item.begin, item.end, ground, ground - offsets[id]);
   isPlaced[id] = 0;
   ++open;
 }
@@ -254,7 +261,8 @@ bool ConflictSearch::search() {
 }
 
 bool ConflictSearch::run() {
-  return std::all_of(mayLose.begin(), mayLose.end(), [](int64_t may) { return may >= 0; }) && search();
+  return std::all_of(heights.mayLose.begin(), heights.mayLose.end(), [](int64_t may) { return may >= 0; }) &&
+         search();
 }
 
 std::optional<std::vector<int64_t>> packWithBackjumps(const std::vector<Item> &items, int64_t floor,
