@@ -33,13 +33,13 @@ bool passes(int error) {
 } // namespace
 
 TransferSet::TransferSet(StorageQueue &queue, const StorageSettings &settings, StorageMap map)
-    : queue(queue), settings(settings), map(std::move(map)), blocks(std::max(queue.depth(), 1u)) {
+    : queue(queue, settings.singleSubmit), settings(settings), map(std::move(map)),
+      blocks(std::max(queue.depth(), 1u)) {
   constexpr uint64_t kMostBlock = uint64_t(1) << 30; // a request counts in 32 bits
   const uint64_t bytes = std::clamp(settings.blockBytes, kStorageUnit, kMostBlock);
   blockBytes = alignTo(bytes, kStorageUnit);
   for (uint32_t i = 0; i < blocks.size(); ++i)
     unused.push_back(i);
-  ended.resize(blocks.size());
 }
 
 uint64_t TransferSet::begin(bool writes, uint64_t offset, std::byte *data, uint64_t bytes) {
@@ -70,7 +70,7 @@ TransferOutcome TransferSet::finish(uint64_t id) {
 void TransferSet::advance() {
   if (mayStart())
     start();
-  if (underWay > 0)
+  if (!queue.isIdle())
     collect();
   if (mayStart()) // the disk has room now, and the caller may come back late
     start();
@@ -80,9 +80,8 @@ void TransferSet::fail(int error, uint64_t offset) {
   if (failure.error == 0)
     failure = {error, offset};
   // What is to be asked again never will be.
-  for (const StorageRequest &request : waiting)
+  for (const StorageRequest &request : queue.takeWaiting())
     drop(request.tag);
-  waiting.clear();
 }
 
 /// A block's transfer is without it.
@@ -104,7 +103,7 @@ void TransferSet::cut() {
       next.file = map.fileOf(next.offset);
       next.bytes = static_cast<uint32_t>(std::min({transfer.left, blockBytes, toEnd}));
       blocks[next.tag] = {next, transfer.id};
-      waiting.push_back(next);
+      queue.add(next);
       next.offset += next.bytes;
       next.data += next.bytes;
       transfer.left -= next.bytes;
@@ -112,10 +111,9 @@ void TransferSet::cut() {
     }
 }
 
-void TransferSet::start() {
-  cut();
+int PatientQueue::start() {
   while (!waiting.empty()) {
-    const size_t count = settings.singleSubmit ? 1 : waiting.size();
+    const size_t count = singleSubmit ? 1 : waiting.size();
     const int64_t taken = queue.submit(std::span(waiting).first(count));
     if (taken > 0) {
       waiting.erase(waiting.begin(), waiting.begin() + taken);
@@ -125,28 +123,43 @@ void TransferSet::start() {
     }
     const int error = taken < 0 ? static_cast<int>(-taken) : EAGAIN;
     if (!passes(error) || (underWay == 0 && ++pauses > kPatience))
-      fail(error, waiting.front().offset);
-    else if (underWay == 0)
+      return error;
+    if (underWay == 0)
       std::this_thread::sleep_for(std::chrono::microseconds(50));
-    return;
+    return 0;
   }
+  return 0;
+}
+
+int PatientQueue::collect(std::span<const StorageCompletion> &done) {
+  const int64_t count = queue.wait(ended);
+  if (count < 0) {
+    const int error = static_cast<int>(-count);
+    return passes(error) && ++pauses <= kPatience ? 0 : error;
+  }
+  pauses = 0;
+  underWay -= static_cast<uint32_t>(count);
+  done = std::span(ended).first(static_cast<size_t>(count));
+  return 0;
+}
+
+void TransferSet::start() {
+  cut();
+  if (const int error = queue.start())
+    fail(error, queue.nextOffset());
 }
 
 void TransferSet::collect() {
-  const int64_t count = queue.wait(ended);
-  if (count < 0) {
-    if (passes(static_cast<int>(-count)) && ++pauses <= kPatience)
-      return;
+  std::span<const StorageCompletion> done;
+  if (const int error = queue.collect(done)) {
     broken = true;
-    return fail(static_cast<int>(-count), transfers.front().next.offset);
+    return fail(error, transfers.front().next.offset);
   }
-  pauses = 0;
-  for (int64_t i = 0; i < count; ++i)
-    take(ended[static_cast<size_t>(i)]);
+  for (const StorageCompletion &completion : done)
+    take(completion);
 }
 
 void TransferSet::take(const StorageCompletion &completion) {
-  --underWay;
   Block &block = blocks[completion.tag];
   const int64_t result = completion.result;
   if (result == int64_t(block.request.bytes)) {
@@ -159,7 +172,7 @@ void TransferSet::take(const StorageCompletion &completion) {
   } else if (failure.error != 0) {
     drop(completion.tag);
   } else {
-    waiting.push_back(block.request);
+    queue.add(block.request);
   }
 }
 

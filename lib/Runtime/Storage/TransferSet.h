@@ -4,14 +4,44 @@
 
 #include "ds/Runtime/Storage/Storage.h"
 
+#include <algorithm>
 #include <deque>
+#include <span>
+#include <utility>
+#include <vector>
 
 namespace ds::rt {
+
+/// Requests to a queue, which is asked again many times while its system is short of something.
+class PatientQueue {
+public:
+  PatientQueue(StorageQueue &queue, bool singleSubmit)
+      : queue(queue), singleSubmit(singleSubmit), ended(std::max(queue.depth(), 1u)) {}
+
+  bool isIdle() const { return underWay == 0; }
+  void add(const StorageRequest &request) { waiting.push_back(request); }
+  /// Starts what was added, as far as the queue takes it. Returns 0, or why it never will.
+  int start();
+  /// Waits until requests have ended, and puts them into `done`: none where the queue is to be asked again.
+  /// Returns 0, or why it does not tell any more what has ended.
+  int collect(std::span<const StorageCompletion> &done);
+  /// Where the first request lies that was added and not started.
+  uint64_t nextOffset() const { return waiting.front().offset; }
+  /// What was added and not started, which is forgotten.
+  std::vector<StorageRequest> takeWaiting() { return std::exchange(waiting, {}); }
+
+private:
+  StorageQueue &queue;
+  const bool singleSubmit;
+  std::vector<StorageRequest> waiting;
+  std::vector<StorageCompletion> ended;
+  uint32_t underWay = 0;
+  int pauses = 0; ///< without progress
+};
 
 /// Transfers through one queue, of bytes that may be in several files: no block is in two. A queue that runs
 /// empty between two of them leaves the disk idle: so the next one may begin before the one before it has
 /// ended. Used by one thread at a time.
-/// Size: one queue, whose blocks, tags and transfers move on together with each completion.
 class TransferSet {
 public:
   TransferSet(StorageQueue &queue, const StorageSettings &settings, StorageMap map = {});
@@ -41,7 +71,7 @@ private:
     int ioErrors = 0;
   };
 
-  bool mayStart() const { return failure.error == 0 && (settings.overlapEvents || underWay == 0); }
+  bool mayStart() const { return failure.error == 0 && (settings.overlapEvents || queue.isIdle()); }
   Transfer &find(uint64_t id);
   void fail(int error, uint64_t offset);
   void drop(uint32_t tag);
@@ -51,18 +81,14 @@ private:
   void take(const StorageCompletion &completion);
   static bool goesOn(Block &block, int64_t result);
 
-  StorageQueue &queue;
+  PatientQueue queue;
   const StorageSettings &settings;
   const StorageMap map;
   uint64_t blockBytes = 0;
-  std::deque<Transfer> transfers;      ///< the oldest first
-  std::vector<Block> blocks;           ///< by tag
-  std::vector<uint32_t> unused;        ///< tags
-  std::vector<StorageRequest> waiting; ///< to be started
-  std::vector<StorageCompletion> ended;
+  std::deque<Transfer> transfers; ///< the oldest first
+  std::vector<Block> blocks;      ///< by tag
+  std::vector<uint32_t> unused;   ///< tags
   uint64_t nextId = 0;
-  uint32_t underWay = 0;
-  int pauses = 0;      ///< of the queue, without progress
   bool broken = false; ///< the queue does not tell any more what has ended
   TransferOutcome failure;
 };
