@@ -21,38 +21,63 @@ using Shape = std::vector<int64_t>;
 /// "[1, 2]".
 std::string list(const Shape &numbers);
 
-/// Writes random kernels as text.
-/// Size: a method for each kind of op that a random body may hold.
-class BodyWriter {
+/// "tensor<1x2xf32>".
+std::string typeOf(const Shape &shape, const std::string &element);
+
+/// The lines of one kernel, of which the shapes and the inputs are random.
+class BodyText {
 public:
-  BodyWriter(unsigned seed, std::string element) : generator(seed), element(std::move(element)) {}
-
-  /// A whole ds.kernel; `inputs` receives values for its inputs.
-  std::string kernel(const std::string &name, std::vector<Tensor> &inputs);
-
-private:
   struct Written {
     std::string name, type;
     Shape shape;
     double bound; ///< no element is larger
     bool exact;   ///< the interpreter gets the same bits
   };
-  /// The dimensions of a shape that statistics reduce and keep.
-  struct Halves {
-    Shape reduced, kept, keptShape;
-    int64_t elements = 1; ///< in `reduced`
-  };
+
+  explicit BodyText(unsigned seed) : generator(seed) {}
 
   int64_t pick(int64_t low, int64_t high) {
     return std::uniform_int_distribution<int64_t>(low, high)(generator);
   }
   bool chance(double p) { return std::bernoulli_distribution(p)(generator); }
   Shape randomShape();
-  std::string typeOf(const Shape &shape, const std::string &element) const;
-  std::string bufferType(const Shape &shape, const std::string &element);
   Written line(const std::string &text, const Shape &shape, const std::string &type, double bound,
                bool exact = false);
   Written input(const Shape &shape, const std::string &type);
+  /// Forgets all lines.
+  void clear();
+  /// A whole ds.kernel of the lines; `inputs` receives values for its inputs.
+  std::string kernel(const std::string &name, const std::vector<Written> &outputs,
+                     std::vector<Tensor> &inputs);
+
+  std::mt19937 generator;
+  std::vector<Written> written; ///< that may be read again
+
+private:
+  std::string bufferType(const Shape &shape, const std::string &element);
+
+  std::string body;
+  std::vector<Written> arguments;
+  std::vector<Tensor> tensors;
+  unsigned count = 0;
+};
+
+/// Writes random kernels: a method for each kind of value that one may hold.
+class BodyWriter {
+public:
+  BodyWriter(unsigned seed, std::string element) : text(seed), element(std::move(element)) {}
+
+  /// A whole ds.kernel; `inputs` receives values for its inputs.
+  std::string kernel(const std::string &name, std::vector<Tensor> &inputs);
+
+private:
+  using Written = BodyText::Written;
+  /// The dimensions of a shape that statistics reduce and keep.
+  struct Halves {
+    Shape reduced, kept, keptShape;
+    int64_t elements = 1; ///< in `reduced`
+  };
+
   Written make(const Shape &shape, int depth);
   Written elementwise(const Shape &shape, int depth);
   Written gelu(const Shape &shape, int depth, Written x);       ///< or its gradient, of x
@@ -72,15 +97,11 @@ private:
   std::vector<Written> reductions(const Shape &shape, int depth);
   std::vector<Written> maps(const Shape &shape, int depth);
 
-  std::mt19937 generator;
+  BodyText text;
   std::string element; ///< of everything that is not said to be of another type
-  std::string body;
-  std::vector<Written> arguments, written;
-  std::vector<Tensor> tensors;
   unsigned statisticDims =
       0; ///< trailing (or, where negative dims are kept, leading) dimensions statistics reduce
   bool columns = false;
-  unsigned count = 0;
 };
 
 } // namespace ds::test
