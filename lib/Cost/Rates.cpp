@@ -189,29 +189,11 @@ double Rates::bytesSent(Collective kind, double bytesPerRank, int64_t ranks) {
   case Collective::AllToAll:
     return others / all * bytesPerRank;
   case Collective::Broadcast:
-  case Collective::SendReceive:
+  case Collective::Send:
+  case Collective::Recv:
     return ranks > 1 ? bytesPerRank : 0;
   }
   return 0;
-}
-
-/// The name of a collective in a cluster description.
-static std::string_view spell(Collective kind) {
-  switch (kind) {
-  case Collective::AllGather:
-    return "all_gather";
-  case Collective::ReduceScatter:
-    return "reduce_scatter";
-  case Collective::AllReduce:
-    return "all_reduce";
-  case Collective::Broadcast:
-    return "broadcast";
-  case Collective::AllToAll:
-    return "all_to_all";
-  case Collective::SendReceive:
-    return "send_receive";
-  }
-  return "";
 }
 
 /// Steps of a ring, or hops of what is no ring.
@@ -225,7 +207,8 @@ static double stepsOf(Collective kind, double ranks) {
   case Collective::Broadcast:
     return std::ceil(std::log2(ranks));
   case Collective::AllToAll:
-  case Collective::SendReceive:
+  case Collective::Send:
+  case Collective::Recv:
     return 1;
   }
   return 0;
@@ -245,11 +228,12 @@ static double insideSeconds(Collective kind, double bytesPerRank, int64_t ranks,
     return 0;
   const config::InsideLink &link = machine.inside;
   double sent = Rates::bytesSent(kind, bytesPerRank, ranks);
+  const bool isMessage = rt::traitsOf(kind).isMessage;
   // Measured between all ranks of the node; below the first size only latency is left.
-  auto measured = link.collectiveBytesPerSecond.find(spell(kind));
+  auto measured = link.collectiveBytesPerSecond.find(isMessage ? "send_receive" : rt::spell(kind));
   if (measured != link.collectiveBytesPerSecond.end() && ranks == machine.devicesPerNode)
     return std::max(sent, measured->second.points.front().first) / measured->second.at(sent);
-  if (kind == Collective::SendReceive)
+  if (isMessage)
     return link.latencySeconds + sent / link.pointToPointBytesPerSecond;
   double steps = stepsOf(kind, static_cast<double>(ranks));
   if (link.directReduceScatter && kind == Collective::ReduceScatter)

@@ -159,7 +159,7 @@ void Step::addPipeline() {
                  static_cast<double>(plan.sp);
   // Tensor-parallel ranks each send their part and gather it on arrival.
   bool crosses = plan.tp * plan.sp * plan.dp >= rates.cluster().devicesPerNode;
-  double send = rates.collectiveSeconds(Collective::SendReceive, bytes / t, Group{2, crosses ? 1 : 2});
+  double send = rates.collectiveSeconds(Collective::Send, bytes / t, Group{2, crosses ? 1 : 2});
   if (!plan.shardSequence)
     send += rates.collectiveSeconds(Collective::AllGather, bytes / t, plan.tp);
   double perMicroSend = 2 * chunks * send; // activations forward, gradients back

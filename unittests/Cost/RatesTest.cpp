@@ -42,7 +42,7 @@ TEST(Rates, H200AsMeasured) {
   config::Cluster ringOnly = rates.cluster();
   ringOnly.inside.switchBytesPerSecond = 0;
   EXPECT_WITHIN(Rates(ringOnly).allReduceBusBandwidth(16 * kGiB, {8, 8}), 367.6e9, 0.02);
-  EXPECT_WITHIN(kGiB / rates.collectiveSeconds(Collective::SendReceive, kGiB, 2), 396e9, 0.02);
+  EXPECT_WITHIN(kGiB / rates.collectiveSeconds(Collective::Send, kGiB, 2), 396e9, 0.02);
   EXPECT_WITHIN(kGiB / rates.hostCopySeconds(kGiB), 55e9, 0.02);
 }
 
@@ -237,7 +237,7 @@ TEST(Rates, ShortAllReducesTakeATree) {
 
 TEST(Rates, OneRankCommunicatesForFree) {
   for (Collective kind : {Collective::AllGather, Collective::ReduceScatter, Collective::AllReduce,
-                          Collective::Broadcast, Collective::AllToAll, Collective::SendReceive})
+                          Collective::Broadcast, Collective::AllToAll, Collective::Send, Collective::Recv})
     EXPECT_EQ(Rates().collectiveSeconds(kind, 1e9, 1), 0);
 }
 

@@ -12,6 +12,7 @@
 
 #include "ds/Config/Cluster.h"
 #include "ds/Runtime/Program/AttentionWork.h"
+#include "ds/Runtime/Program/Collective.h"
 
 #include <string_view>
 
@@ -22,7 +23,8 @@ using config::DType;
 /// Bytes of one element.
 constexpr int64_t bytesOf(DType dtype) { return dtype == DType::F32 ? 4 : dtype == DType::I8 ? 1 : 2; }
 
-enum class Collective : uint8_t { AllGather, ReduceScatter, AllReduce, Broadcast, AllToAll, SendReceive };
+/// Both ends of a message take as long.
+using Collective = rt::CollectiveKind;
 
 /// The ranks of a collective, and where they are: `perNode` of them share each node.
 struct Group {

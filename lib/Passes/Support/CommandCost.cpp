@@ -3,6 +3,7 @@
 
 #include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
@@ -225,26 +226,6 @@ double CommandCosts::seconds(ScheduledOpInterface command, ArrayRef<double> dist
   llvm_unreachable("all kinds are handled");
 }
 
-/// The cost model's name for what the ranks do.
-static cost::Collective costKind(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllGather:
-    return cost::Collective::AllGather;
-  case CollectiveKind::ReduceScatter:
-    return cost::Collective::ReduceScatter;
-  case CollectiveKind::AllReduce:
-    return cost::Collective::AllReduce;
-  case CollectiveKind::Broadcast:
-    return cost::Collective::Broadcast;
-  case CollectiveKind::AllToAll:
-    return cost::Collective::AllToAll;
-  case CollectiveKind::Send:
-  case CollectiveKind::Recv:
-    return cost::Collective::SendReceive;
-  }
-  llvm_unreachable("all kinds are handled");
-}
-
 /// The ranks that run a collective along `axes` together, and how many of them a node has.
 static cost::Group groupOf(Operation *op, AxesAttr axes, const cost::Rates &rates) {
   MeshOp mesh = MeshOp::lookup(op);
@@ -258,7 +239,7 @@ static cost::Group groupOf(Operation *op, AxesAttr axes, const cost::Rates &rate
 
 double CommandCosts::collectiveSeconds(CommunicateOp op) const {
   Value part = isOutputPart(op.getKind()) ? op.getOutputs()[0] : op.getInputs()[0];
-  return rates.collectiveSeconds(costKind(op.getKind()),
+  return rates.collectiveSeconds(toRuntimeKind(op.getKind()),
                                  static_cast<double>(cast<BufferType>(part.getType()).getSizeInBytes()),
                                  groupOf(op, op.getAxes(), rates));
 }
@@ -268,7 +249,7 @@ double mlir::ds::collectiveSeconds(CollectiveOpInterface op, const cost::Rates &
   auto part =
       cast<RankedTensorType>((isOutputPart(kind) ? Value(op->getResult(0)) : op->getOperand(0)).getType());
   double bytes = double(part.getNumElements()) * std::max(1u, part.getElementTypeBitWidth() / 8);
-  return rates.collectiveSeconds(costKind(kind), bytes, groupOf(op, op.getAxes(), rates));
+  return rates.collectiveSeconds(toRuntimeKind(kind), bytes, groupOf(op, op.getAxes(), rates));
 }
 
 CommandCosts::CommandCosts(ModuleOp module, const cost::Rates &rates, EarlyUpdates early)
