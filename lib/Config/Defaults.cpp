@@ -1,7 +1,7 @@
 //===- Defaults.cpp - The typed structs from the resolved entries ------------------------===//
 //
-// Plain transcription, but for the optimizer's kind, the schedule's dynamic defaults and the precision mode,
-// whose meaning depends on several keys.
+// Plain transcription of what something reads, but for the optimizer's kind, the schedule's dynamic defaults
+// and the precision mode, whose meaning depends on several keys.
 //
 //===---------------------------------------------------------------------------===//
 #include "Build.h"
@@ -200,7 +200,6 @@ static Precision fillPrecision(const Resolved &r) {
   // A mode that is off asks for no masters.
   const bool isFp16 = r.flag("fp16.enabled"), isBf16 = r.flag("bf16.enabled");
   f = {isFp16,
-       r.flag("fp16.auto_cast"),
        r.number("fp16.loss_scale"),
        r.integer("fp16.initial_scale_power"),
        r.integer("fp16.loss_scale_window"),
@@ -208,7 +207,7 @@ static Precision fillPrecision(const Resolved &r) {
        r.flag("fp16.consecutive_hysteresis"),
        r.integer("fp16.min_loss_scale"),
        isFp16 && r.flag("fp16.fp16_master_weights_and_grads")};
-  p.bf16 = {isBf16, r.flag("bf16.immediate_grad_update"), r.flag("bf16.check_grad_overflow"),
+  p.bf16 = {isBf16, r.flag("bf16.check_grad_overflow"),
             isBf16 && r.flag("bf16.bf16_master_weights_and_grads"),
             isBf16 && r.flag("bf16.bf16_optimizer_states")};
   DType mode = f.enabled ? DType::F16 : p.bf16.enabled ? DType::BF16 : DType::F32;
@@ -216,12 +215,8 @@ static Precision fillPrecision(const Resolved &r) {
   p.gradAccum = r.maybeDtype("data_types.grad_accum_dtype");
   p.buffers = r.maybeDtype("data_types.buffer_dtype");
   p.communication = r.maybeDtype("communication_data_type");
-  p.sequenceCommunication = r.maybeDtype("seq_parallel_communication_data_type").value_or(DType::F32);
   p.autocast = r.flag("torch_autocast.enabled");
   p.autocastDtype = r.maybeDtype("torch_autocast.dtype");
-  p.autocastModules = r.texts("torch_autocast.lower_precision_safe_modules");
-  if (r.isNull("torch_autocast.lower_precision_safe_modules"))
-    p.autocastModules = {"Linear", "Conv1d", "Conv2d", "Conv3d"};
   return p;
 }
 
@@ -230,22 +225,17 @@ static void fillBlocks(Config &config, const Resolved &r) {
                                     r.flag("activation_checkpointing.contiguous_memory_optimization"),
                                     r.flag("activation_checkpointing.cpu_checkpointing"),
                                     r.maybeInteger("activation_checkpointing.number_checkpoints"),
-                                    r.flag("activation_checkpointing.synchronize_checkpoint_boundary"),
-                                    r.flag("activation_checkpointing.profile"),
                                     r.text("activation_checkpointing.granularity") == "selective",
                                     r.integers("activation_checkpointing.layers"),
                                     r.texts("activation_checkpointing.ops")};
-  config.pipeline = {
-      r.maybeInteger("pipeline.stages"),   r.text("pipeline.partition"),
-      r.flag("pipeline.seed_layers"),      r.integer("pipeline.activation_checkpoint_interval"),
-      r.flag("pipeline.pipe_partitioned"), r.flag("pipeline.grad_partitioned"),
-      r.integer("pipeline.virtual_stages")};
-  config.tensorParallel = {config.mesh.tp, r.integer("tensor_parallel.tp.tp_grain_size"),
-                           r.flag("tensor_parallel.tp_overlap_comm"), r.text("tensor_parallel.preset_model"),
+  config.pipeline = {r.maybeInteger("pipeline.stages"), r.text("pipeline.partition"),
+                     r.integer("pipeline.activation_checkpoint_interval"),
+                     r.integer("pipeline.virtual_stages")};
+  config.tensorParallel = {config.mesh.tp, r.flag("tensor_parallel.tp_overlap_comm"),
                            r.flag("tensor_parallel.sequence_parallel")};
-  config.aio = {r.integer("aio.block_size"),           r.integer("aio.queue_depth"),
+  config.aio = {r.integer("aio.block_size"), r.integer("aio.queue_depth"),
                 r.integer("aio.intra_op_parallelism"), r.flag("aio.single_submit"),
-                r.flag("aio.overlap_events"),          r.flag("aio.use_gds")};
+                r.flag("aio.overlap_events")};
   config.watch = {
       r.maybeInteger("steps_per_print").value_or(0),
       {r.flag("tensorboard.enabled"), r.text("tensorboard.output_path"), r.text("tensorboard.job_name")},

@@ -1,6 +1,6 @@
 //===- DefaultsZero.cpp - zero_optimization from the resolved entries ----------------------===//
 //
-// Plain transcription of the section with the most keys.
+// Plain transcription of the section with the most keys, as far as something reads them.
 //
 //===---------------------------------------------------------------------------===//
 #include "Build.h"
@@ -20,12 +20,10 @@ static void fillOffload(Zero &zero, const Resolved &r) {
 #define PARAM ZERO "offload_param."
 #define OPTIMIZER ZERO "offload_optimizer."
   zero.offloadParam = {readHome(r.text(PARAM "device")), r.text(PARAM "nvme_path"),
-                       r.integer(PARAM "buffer_count"),  r.integer(PARAM "buffer_size"),
-                       r.integer(PARAM "max_in_cpu"),    r.flag(PARAM "pin_memory")};
+                       r.integer(PARAM "buffer_size"), r.integer(PARAM "max_in_cpu"),
+                       r.flag(PARAM "pin_memory")};
   zero.offloadOptimizer = {readHome(r.text(OPTIMIZER "device")), r.text(OPTIMIZER "nvme_path"),
-                           r.integer(OPTIMIZER "buffer_count"),  r.flag(OPTIMIZER "pin_memory"),
-                           r.flag(OPTIMIZER "pipeline_read"),    r.flag(OPTIMIZER "pipeline_write"),
-                           r.flag(OPTIMIZER "fast_init"),        r.number(OPTIMIZER "ratio"),
+                           r.flag(OPTIMIZER "pin_memory"),       r.number(OPTIMIZER "ratio"),
                            r.flag(OPTIMIZER "super_offload"),    r.number(OPTIMIZER "cpuadam_cores_perc")};
 #undef PARAM
 #undef OPTIMIZER
@@ -34,15 +32,8 @@ static void fillOffload(Zero &zero, const Resolved &r) {
 static void fillExtensions(Zero &zero, const Resolved &r) {
 #define FLOW ZERO "zenflow."
   if (!r.isNull(ZERO "zenflow"))
-    zero.zenflow = ZenFlow{r.number(FLOW "topk_ratio"),
-                           r.text(FLOW "select_strategy"),
-                           r.maybeInteger(FLOW "select_interval"),
-                           r.maybeInteger(FLOW "update_interval"),
-                           r.flag(FLOW "overlap_step"),
-                           r.flag(FLOW "offload"),
-                           r.number(FLOW "auto_ratio"),
-                           r.integer(FLOW "full_warm_up_rounds"),
-                           r.number(FLOW "pt_reserved_cores_perc")};
+    zero.zenflow = ZenFlow{r.number(FLOW "topk_ratio"), r.maybeInteger(FLOW "select_interval"),
+                           r.maybeInteger(FLOW "update_interval")};
 #undef FLOW
   if (!r.isNull(ZERO "zeropp_loco_param")) {
     zero.locoErrBeta = r.number(ZERO "zeropp_loco_param.err_beta");
@@ -52,10 +43,8 @@ static void fillExtensions(Zero &zero, const Resolved &r) {
     return;
   zero.hpzPartitionSize = r.integer(ZERO "zero_hpz_partition_size");
   zero.quantizedWeights = r.flag(ZERO "zero_quantized_weights");
-  zero.quantizedNontrainableWeights = r.flag(ZERO "zero_quantized_nontrainable_weights");
   zero.quantizedGradients = r.flag(ZERO "zero_quantized_gradients");
   zero.micsShardSize = r.integer(ZERO "mics_shard_size");
-  zero.micsHierarchicalParamsGather = r.flag(ZERO "mics_hierarchical_params_gather");
 }
 
 static void fillStage3(Zero &zero, const Resolved &r) {
@@ -64,19 +53,6 @@ static void fillStage3(Zero &zero, const Resolved &r) {
   zero.modelPersistenceThreshold = r.maybeInteger(ZERO "stage3_model_persistence_threshold");
   zero.maxLiveParameters = r.maybeInteger(ZERO "stage3_max_live_parameters");
   zero.maxReuseDistance = r.maybeInteger(ZERO "stage3_max_reuse_distance");
-  zero.gather16bitWeightsOnModelSave = r.flag(ZERO "stage3_gather_16bit_weights_on_model_save");
-  zero.moduleGranularityThreshold = r.integer(ZERO "stage3_module_granularity_threshold");
-  zero.useAllReduceForFetchParams = r.flag(ZERO "stage3_use_all_reduce_for_fetch_params");
-  zero.allgatherSequential = r.flag(ZERO "stage3_allgather_sequential");
-  zero.partitionStreamChunkSize = r.integer(ZERO "stage3_partition_stream_chunk_size");
-  zero.memoryEfficientLinear = r.flag(ZERO "memory_efficient_linear");
-  zero.overrideModuleApply = r.flag(ZERO "override_module_apply");
-  zero.pipelineLoadingCheckpoint = r.flag(ZERO "pipeline_loading_checkpoint");
-  zero.logTraceCacheWarnings = r.flag(ZERO "log_trace_cache_warnings");
-  zero.saveMuonMomentumBufferInMemory = r.flag(ZERO "save_muon_momentum_buffer_in_memory");
-  zero.leafClasses = r.texts(ZERO "leaf_module.classes");
-  zero.leafNames = r.texts(ZERO "leaf_module.names");
-  zero.leafNameSuffixes = r.texts(ZERO "leaf_module.name_suffixes");
 }
 
 /// The bound of a bucket that is sent at once: 0 leaves every parameter alone, as a single element does.
@@ -95,16 +71,9 @@ Zero fillZero(const Resolved &r) {
   zero.contiguousGradients = r.flag(ZERO "contiguous_gradients");
   zero.reduceScatter = r.flag(ZERO "reduce_scatter");
   zero.reduceBucketSize = bucketBound(r.maybeInteger(ZERO "reduce_bucket_size"));
-  zero.useMultiRankBucketAllreduce = r.flag(ZERO "use_multi_rank_bucket_allreduce");
-  zero.allgatherPartitions = r.flag(ZERO "allgather_partitions");
   zero.allgatherBucketSize = bucketBound(r.maybeInteger(ZERO "allgather_bucket_size"));
   zero.overlapComm = r.flag(ZERO "overlap_comm");
-  zero.loadFromFp32Weights = r.flag(ZERO "load_from_fp32_weights");
-  zero.elasticCheckpoint = r.flag(ZERO "elastic_checkpoint");
   zero.subGroupSize = subGroupBound(r.maybeInteger(ZERO "sub_group_size"));
-  zero.ignoreUnusedParameters = r.flag(ZERO "ignore_unused_parameters");
-  zero.roundRobinGradients = r.flag(ZERO "round_robin_gradients");
-  zero.enableSanityChecks = r.flag(ZERO "enable_sanity_checks");
   fillOffload(zero, r);
   fillStage3(zero, r);
   fillExtensions(zero, r);

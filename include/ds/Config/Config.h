@@ -67,7 +67,7 @@ struct Optimizer {
 
 /// Loss scaling and storage of fp16 mode.
 struct Fp16 {
-  bool enabled = false, autoCast = false;
+  bool enabled = false;
   double lossScale = 0;           ///< 0: dynamic
   int64_t initialScalePower = 16; ///< dynamic scaling starts at 2^this
   int64_t lossScaleWindow = 1000; ///< good steps before the scale doubles
@@ -78,7 +78,7 @@ struct Fp16 {
 };
 
 struct Bf16 {
-  bool enabled = false, immediateGradUpdate = false, checkGradOverflow = true;
+  bool enabled = false, checkGradOverflow = true;
   bool masterWeightsAndGrads = false; ///< masters and gradients in bf16
   bool optimizerStates = false;       ///< moments in bf16
 };
@@ -89,10 +89,8 @@ struct Precision {
   DType model = DType::F32;                ///< what the enabled mode (or data_types.param_dtype) computes in
   std::optional<DType> gradAccum, buffers; ///< data_types.*; absent: follows the mode
   std::optional<DType> communication;      ///< communication_data_type; absent: follows the mode
-  DType sequenceCommunication = DType::F32;
-  bool autocast = false; ///< torch_autocast.enabled
+  bool autocast = false;                   ///< torch_autocast.enabled
   std::optional<DType> autocastDtype;
-  std::vector<std::string> autocastModules;
 };
 
 enum class Home : uint8_t { Device, Cpu, Nvme };
@@ -100,15 +98,14 @@ enum class Home : uint8_t { Device, Cpu, Nvme };
 struct OffloadParam {
   Home device = Home::Device;
   std::string nvmePath;
-  int64_t bufferCount = 5, bufferSize = 100000000, maxInCpu = 1000000000; ///< buffers; elements; elements
+  int64_t bufferSize = 100000000, maxInCpu = 1000000000; ///< elements
   bool pinMemory = true;
 };
 
 struct OffloadOptimizer {
   Home device = Home::Device;
   std::string nvmePath;
-  int64_t bufferCount = 4;
-  bool pinMemory = true, pipelineRead = false, pipelineWrite = false, fastInit = false;
+  bool pinMemory = true;
   double ratio = 1; ///< share of the states that is offloaded (stage 3)
   bool superOffload = false;
   double cpuAdamCores = 0.8; ///< share of the cores
@@ -116,12 +113,7 @@ struct OffloadOptimizer {
 
 struct ZenFlow {
   double topkRatio = 0.1;
-  std::string selectStrategy = "auto";
   std::optional<int64_t> selectInterval, updateInterval; ///< absent: "auto"
-  bool overlapStep = false, offload = false;
-  double autoRatio = 0.99;
-  int64_t fullWarmUpRounds = 0;
-  double reservedCores = 0.5;
 };
 
 /// A size that "auto" leaves to the planner: then absent.
@@ -139,25 +131,14 @@ struct Zero {
   PlannedSize maxLiveParameters = 1000000000, maxReuseDistance = 1000000000;
   bool overlapComm = false; ///< derived: stage == 3 when absent
   bool reduceScatter = true, contiguousGradients = true;
-  bool useMultiRankBucketAllreduce = true, allgatherPartitions = true;
-  bool loadFromFp32Weights = true, elasticCheckpoint = false;
   OffloadParam offloadParam;
   OffloadOptimizer offloadOptimizer;
   std::optional<ZenFlow> zenflow;
-  bool ignoreUnusedParameters = true, roundRobinGradients = false;
-  bool gather16bitWeightsOnModelSave = false;
-  int64_t moduleGranularityThreshold = 0;
-  bool useAllReduceForFetchParams = false, allgatherSequential = false;
-  int64_t partitionStreamChunkSize = 0;
   int64_t hpzPartitionSize = 1;
-  bool quantizedWeights = false, quantizedNontrainableWeights = false, quantizedGradients = false;
+  bool quantizedWeights = false, quantizedGradients = false;
   std::optional<double> locoErrBeta; ///< zeropp_loco_param
   int64_t locoResetT = 1024;
   int64_t micsShardSize = -1;
-  bool micsHierarchicalParamsGather = false;
-  bool memoryEfficientLinear = true, overrideModuleApply = true, pipelineLoadingCheckpoint = false;
-  bool logTraceCacheWarnings = false, enableSanityChecks = false, saveMuonMomentumBufferInMemory = false;
-  std::vector<std::string> leafClasses, leafNames, leafNameSuffixes;
 
   /// Elements of a bucket at most: the least bound given; absent when all are "auto".
   PlannedSize bucketLimit() const;
@@ -169,7 +150,6 @@ struct Zero {
 struct ActivationCheckpointing {
   bool partitionActivations = false, contiguousMemoryOptimization = false, cpuCheckpointing = false;
   std::optional<int64_t> numberCheckpoints;
-  bool synchronizeBoundary = false, profile = false;
   bool selective = false;       ///< attention alone is computed again
   std::vector<int64_t> layers;  ///< that alone are; empty: all
   std::vector<std::string> ops; ///< by name: their results alone are
@@ -184,23 +164,19 @@ struct ActivationCheckpointing {
 struct Pipeline {
   std::optional<int64_t> stages; ///< absent: "auto"
   std::string partition = "best";
-  bool seedLayers = false;
   int64_t activationCheckpointInterval = 0; ///< layers; 0: none
-  bool pipePartitioned = true, gradPartitioned = true;
-  int64_t virtualStages = 1; ///< chunks of layers per stage
+  int64_t virtualStages = 1;                ///< chunks of layers per stage
 };
 
 struct TensorParallel {
   int64_t size = 1; ///< of autotp_size and tp.tp_size
-  int64_t grainSize = 1;
   bool overlapComm = false;
-  std::string presetModel;    ///< empty: none
   bool shardSequence = false; ///< what lies between the products is split by the sequence
 };
 
 struct Aio {
   int64_t blockSize = 1048576, queueDepth = 8, intraOpParallelism = 1; ///< bytes; requests; threads
-  bool singleSubmit = false, overlapEvents = true, useGds = false;
+  bool singleSubmit = false, overlapEvents = true;
 };
 
 /// Where a setting's value comes from.
@@ -249,7 +225,7 @@ struct Watch {
   Profiler profiler;
 };
 
-/// Everything the file, `--set` and the defaults say.
+/// Everything the file, `--set` and the defaults say: as settings, and typed where something reads it.
 struct Config {
   Batch batch;
   Mesh mesh;
