@@ -7,6 +7,7 @@
 
 #include "KernelLibrary.h"
 #include "ObjectCode.h"
+#include "ds/Support/Descriptor.h"
 #include "lld/Common/Driver.h"
 #include "llvm/Object/ELFObjectFile.h"
 #include "llvm/Object/ObjectFile.h"
@@ -28,17 +29,12 @@ namespace {
 class MemoryFile {
 public:
   explicit MemoryFile(const char *name) : descriptor(memfd_create(name, MFD_CLOEXEC)) {}
-  ~MemoryFile() {
-    if (descriptor >= 0)
-      close(descriptor);
-  }
-  MemoryFile(const MemoryFile &) = delete;
-  bool isOpen() const { return descriptor >= 0; }
-  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor); }
+  bool isOpen() const { return bool(descriptor); }
+  std::string path() const { return "/proc/self/fd/" + std::to_string(descriptor.get()); }
 
   bool write(llvm::ArrayRef<char> bytes) {
     while (!bytes.empty()) {
-      ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+      ssize_t written = ::write(descriptor.get(), bytes.data(), bytes.size());
       if (written <= 0)
         return false;
       bytes = bytes.drop_front(written);
@@ -47,7 +43,7 @@ public:
   }
 
 private:
-  int descriptor;
+  ::ds::Descriptor descriptor;
 };
 
 /// A pipe whose other end a thread reads to the end.

@@ -26,11 +26,6 @@ extern char **environ;
 
 namespace ds {
 
-Descriptor::~Descriptor() {
-  if (fd >= 0)
-    close(fd);
-}
-
 /// Waits until the process ends or the time is over; true when it has ended.
 static bool waitUntilEnd(pid_t pid, unsigned seconds) {
   using Clock = std::chrono::steady_clock;

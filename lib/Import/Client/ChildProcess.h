@@ -2,6 +2,7 @@
 #ifndef DS_LIB_IMPORT_CLIENT_CHILDPROCESS_H
 #define DS_LIB_IMPORT_CLIENT_CHILDPROCESS_H
 
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Error.h"
 
 #include <string>
@@ -9,23 +10,6 @@
 #include <vector>
 
 namespace ds {
-
-/// An open descriptor that is closed at the end of its scope.
-class Descriptor {
-public:
-  explicit Descriptor(int fd = -1) : fd(fd) {}
-  Descriptor(Descriptor &&other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  Descriptor &operator=(Descriptor &&other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~Descriptor();
-  int get() const { return fd; }
-  explicit operator bool() const { return fd >= 0; }
-
-private:
-  int fd;
-};
 
 /// How a process ended.
 struct ChildResult {

@@ -2,6 +2,7 @@
 
 #include "Archive.h"
 #include "Report.h"
+#include "ds/Support/Descriptor.h"
 
 #include <zip.h>
 
@@ -44,13 +45,14 @@ static Error corrupt(std::string message) {
 static std::string quoted(std::string_view name) { return "'" + import_report::printable(name, 200) + "'"; }
 
 static Result<Archive> openArchive(int fd) {
-  int copy = dup(fd); // libzip closes what it is given.
+  Descriptor copy(dup(fd)); // libzip closes what it is given.
   int code = 0;
-  lseek(copy, 0, SEEK_SET);
-  Archive archive(zip_fdopen(copy, ZIP_CHECKCONS, &code));
-  if (archive)
+  lseek(copy.get(), 0, SEEK_SET);
+  Archive archive(zip_fdopen(copy.get(), ZIP_CHECKCONS, &code));
+  if (archive) {
+    copy.release();
     return archive;
-  close(copy);
+  }
   zip_error_t error;
   zip_error_init_with_code(&error, code);
   Error result = corrupt(std::string("the file is not a TorchScript archive: ") + zip_error_strerror(&error));

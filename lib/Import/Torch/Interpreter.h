@@ -8,9 +8,13 @@
 #ifndef DS_LIB_IMPORT_TORCH_INTERPRETER_H
 #define DS_LIB_IMPORT_TORCH_INTERPRETER_H
 
+#include "Builder.h"
 #include "Gaps.h"
 
 #include <torch/csrc/jit/ir/ir.h>
+
+#include <optional>
+#include <unordered_map>
 
 namespace ds::ts {
 

@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Context.h"
+#include "ds/Support/Descriptor.h"
 
 #include <fmt/format.h>
 
@@ -23,36 +24,32 @@ constexpr uint64_t kBlock = uint64_t(1) << 20;
 class TemporaryFile {
 public:
   explicit TemporaryFile(const std::string &directory) {
-    fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600);
-    direct = fd >= 0;
-    if (fd < 0)
-      fd = ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (fd >= 0)
+    file = Descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC | O_DIRECT, 0600));
+    direct = bool(file);
+    if (!file)
+      file = Descriptor(::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    if (file)
       return;
     std::string pattern = directory + "/ds-calibrate-XXXXXX";
-    fd = ::mkstemp(pattern.data());
-    if (fd >= 0)
+    file = Descriptor(::mkstemp(pattern.data()));
+    if (file)
       ::unlink(pattern.c_str());
   }
-  TemporaryFile(const TemporaryFile &) = delete;
-  ~TemporaryFile() {
-    if (fd >= 0)
-      ::close(fd);
-  }
+  int fd() const { return file.get(); }
 
-  int fd = -1;
+  Descriptor file;
   bool direct = false; ///< past the page cache
 };
 
 /// Moves `bytes` from or to the start of the file, block by block.
 bool move(const TemporaryFile &file, std::byte *memory, uint64_t bytes, bool writes) {
   for (uint64_t done = 0; done < bytes; done += kBlock) {
-    const ssize_t moved = writes ? ::pwrite(file.fd, memory + done, kBlock, static_cast<off_t>(done))
-                                 : ::pread(file.fd, memory + done, kBlock, static_cast<off_t>(done));
+    const ssize_t moved = writes ? ::pwrite(file.fd(), memory + done, kBlock, static_cast<off_t>(done))
+                                 : ::pread(file.fd(), memory + done, kBlock, static_cast<off_t>(done));
     if (moved != static_cast<ssize_t>(kBlock))
       return false;
   }
-  return !writes || ::fdatasync(file.fd) == 0;
+  return !writes || ::fdatasync(file.fd()) == 0;
 }
 
 struct Rates {
@@ -66,7 +63,7 @@ Result<Rates> measureFile(Calibration &c, const TemporaryFile &file, uint64_t by
   auto body = [&](bool writes) {
     return [&, writes](uint32_t) {
       if (!writes && !file.direct)
-        ::posix_fadvise(file.fd, 0, 0, POSIX_FADV_DONTNEED);
+        ::posix_fadvise(file.fd(), 0, 0, POSIX_FADV_DONTNEED);
       if (move(file, memory, bytes, writes))
         return Status();
       return Status(Error{ExitCode::Io,
@@ -94,7 +91,7 @@ Status measureStorage(Calibration &c) {
   const uint64_t bytes = (c.quick ? 2 : 48) * kBlock;
   struct statvfs system {};
   const TemporaryFile file(c.storageDirectory);
-  const bool known = file.fd >= 0 && ::statvfs(c.storageDirectory.c_str(), &system) == 0;
+  const bool known = file.fd() >= 0 && ::statvfs(c.storageDirectory.c_str(), &system) == 0;
   const uint64_t room = known ? uint64_t(system.f_bavail) * system.f_frsize : 0;
   if (room < 2 * bytes) {
     c.progress("no room for a temporary file there: the description has no storage");

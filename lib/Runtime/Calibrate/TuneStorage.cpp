@@ -9,6 +9,7 @@
 
 #include "Storage/StorageFile.h"
 #include "ds/Runtime/Storage/Storage.h"
+#include "ds/Support/Descriptor.h"
 
 #include <fmt/format.h>
 
@@ -120,15 +121,14 @@ private:
 Status tuneStorage(Calibration &c) {
   c.progress("storage in " + c.nvmeDirectory);
   const uint64_t bytes = (c.quick ? uint64_t(8) : uint64_t(96)) << 20;
-  const Result<int> file = makeStorageFile({c.nvmeDirectory, c.group->rank(), {{0, bytes}}});
-  if (!file)
-    return file.error();
+  const Result<int> made = makeStorageFile({c.nvmeDirectory, c.group->rank(), {{0, bytes}}});
+  if (!made)
+    return made.error();
+  const Descriptor file(*made);
   struct statvfs system {};
   const uint64_t room =
-      ::fstatvfs(*file, &system) == 0 ? uint64_t(system.f_bavail) * system.f_frsize + bytes : bytes;
-  Status status = Tuner(c, *file, bytes).run(room);
-  ::close(*file);
-  return status;
+      ::fstatvfs(file.get(), &system) == 0 ? uint64_t(system.f_bavail) * system.f_frsize + bytes : bytes;
+  return Tuner(c, file.get(), bytes).run(room);
 }
 
 } // namespace ds::rt

@@ -7,6 +7,7 @@
 #include "StartThreads.h"
 
 #include "ds/Runtime/Files/FileLayer.h"
+#include "ds/Support/Descriptor.h"
 
 #include <fmt/format.h>
 
@@ -15,7 +16,6 @@
 #include <condition_variable>
 #include <fcntl.h>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <thread>
 #include <unistd.h>
@@ -30,34 +30,28 @@ class OpenFiles {
 public:
   OpenFiles(const std::string &directory, const Manifest &manifest)
       : directory(directory), manifest(manifest) {}
-  ~OpenFiles() {
-    for (const auto &[number, file] : open)
-      ::close(file);
-  }
   std::string path(uint32_t number) const { return directory + "/" + manifest.files[number].name; }
 
   Result<int> get(uint32_t number) {
     const std::lock_guard lock(mutex);
-    const auto [entry, isNew] = open.try_emplace(number, -1);
-    if (!isNew)
-      return entry->second;
+    Descriptor &file = open[number];
+    if (file)
+      return file.get();
     const bool aligned = manifest.chunkBytes % kDirectUnit == 0;
-    int file = aligned ? ::open(path(number).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECT) : -1;
-    if (file < 0 && (!aligned || errno == EINVAL)) // a file system without
-      file = ::open(path(number).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (file < 0) {
-      const int failure = errno;
-      open.erase(entry);
-      return ioError("read", path(number), failure);
-    }
-    return entry->second = file;
+    if (aligned)
+      file = Descriptor(::open(path(number).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_DIRECT));
+    if (!file && (!aligned || errno == EINVAL)) // a file system without
+      file = Descriptor(::open(path(number).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file)
+      return ioError("read", path(number), errno);
+    return file.get();
   }
 
 private:
   const std::string &directory;
   const Manifest &manifest;
   std::mutex mutex;
-  std::map<uint32_t, int> open;
+  std::map<uint32_t, Descriptor> open;
 };
 
 /// Where one chunk is read to.
@@ -81,15 +75,7 @@ public:
       slot.data = allocateBlock(std::max<size_t>(most, kDirectUnit));
     threads = startThreads(std::min(kThreads, slots.size()), [this] { work(); });
   }
-  ~Reader() {
-    {
-      const std::lock_guard lock(mutex);
-      ending = true;
-    }
-    changed.notify_all();
-    for (std::thread &thread : threads)
-      thread.join();
-  }
+  ~Reader() { endThreads(threads, mutex, changed, ending); }
 
   Status forEach(const std::function<Status(const ReadChunk &)> &use) {
     for (size_t i = 0; i < chunks.size(); ++i) {

@@ -5,7 +5,6 @@
 #include "Files/Text.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace ds::rt {

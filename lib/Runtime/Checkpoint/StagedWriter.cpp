@@ -35,15 +35,7 @@ struct StagedWriter::Impl {
       block.data = allocateBlock(options.blockBytes);
     threads = startThreads(options.threads, [this] { work(); });
   }
-  ~Impl() {
-    {
-      const std::lock_guard lock(mutex);
-      ending = true;
-    }
-    changed.notify_all();
-    for (std::thread &thread : threads)
-      thread.join();
-  }
+  ~Impl() { endThreads(threads, mutex, changed, ending); }
 
   /// Writes all of a block; the errno, or 0. A write that is short goes on where it ended, through the cache
   /// if it ended between two units.

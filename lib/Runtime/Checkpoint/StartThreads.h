@@ -2,7 +2,9 @@
 #ifndef DS_LIB_RUNTIME_CHECKPOINT_STARTTHREADS_H
 #define DS_LIB_RUNTIME_CHECKPOINT_STARTTHREADS_H
 
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -22,6 +24,18 @@ std::vector<std::thread> startThreads(size_t most, const Body &body) {
   } catch (const std::system_error &) {
   }
   return threads;
+}
+
+/// Ends threads that wait for `changed` under `mutex`, and return where they see `ending`.
+inline void endThreads(std::vector<std::thread> &threads, std::mutex &mutex, std::condition_variable &changed,
+                       bool &ending) {
+  {
+    const std::lock_guard lock(mutex);
+    ending = true;
+  }
+  changed.notify_all();
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 } // namespace ds::rt

@@ -336,28 +336,19 @@ Result<StoreLock> StoreLock::take(const std::string &root) {
     return status.error();
   const std::string path = root + "/.lock";
   // Behind a link it would be made, or held, in a place that is not this store's; a pipe would block.
-  const int file = ::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-  if (file < 0 && errno != ELOOP)
+  Descriptor file(::open(path.c_str(), O_CREAT | O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666));
+  if (!file && errno != ELOOP)
     return ioError("write to", root, errno);
-  if (struct stat info; file < 0 || ::fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
-    if (file >= 0)
-      ::close(file);
+  if (struct stat info; !file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode))
     return Error{ExitCode::Io, quote(path) + " is no regular file: no run has left it",
                  "remove it, or name another directory with --save"};
-  }
-  if (::flock(file, LOCK_EX | LOCK_NB) == 0 || errno == ENOSYS || errno == EOPNOTSUPP)
-    return StoreLock(file); // file systems without locks cannot be asked
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0 || errno == ENOSYS || errno == EOPNOTSUPP)
+    return StoreLock(std::move(file)); // file systems without locks cannot be asked
   const int failure = errno;
-  ::close(file);
   if (failure == EWOULDBLOCK)
     return Error{ExitCode::Io, quote(root) + " is in use: another run saves its checkpoints there",
                  "name another directory with --save, or end that run"};
   return ioError("lock", path, failure);
-}
-
-StoreLock::~StoreLock() {
-  if (file >= 0)
-    ::close(file);
 }
 
 } // namespace ds::rt

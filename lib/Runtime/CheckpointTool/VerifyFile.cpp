@@ -10,12 +10,12 @@
 
 #include "Files/Text.h"
 #include "Formats/SafeTensorsHeader.h"
+#include "ds/Support/Descriptor.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,18 +48,14 @@ class Verifier {
 public:
   Verifier(std::string path, const CheckpointFile &file, uint64_t chunkBytes)
       : path(std::move(path)), file(file), chunkBytes(chunkBytes), buffer(kPieceBytes) {}
-  ~Verifier() {
-    if (descriptor >= 0)
-      ::close(descriptor);
-  }
 
   Status run() {
-    descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    descriptor = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     struct stat info;
-    if (descriptor < 0 && errno != ENOENT && errno != ELOOP)
+    if (!descriptor && errno != ENOENT && errno != ELOOP)
       return ioError("read", path, errno);
-    if (descriptor < 0 || ::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-      add(0, 0, descriptor < 0 && errno == ENOENT ? "is missing" : "is not a regular file");
+    if (!descriptor || ::fstat(descriptor.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      add(0, 0, !descriptor && errno == ENOENT ? "is missing" : "is not a regular file");
       return {};
     }
     size = static_cast<uint64_t>(info.st_size);
@@ -86,7 +82,7 @@ private:
     }
     for (uint64_t done = 0; done < bytes;) {
       const std::span<std::byte> piece(buffer.data(), std::min(kPieceBytes, bytes - done));
-      const int64_t count = readAt(descriptor, first + done, piece);
+      const int64_t count = readAt(descriptor.get(), first + done, piece);
       if (count < 0)
         return ioError("read", path, static_cast<int>(-count));
       if (count == 0)
@@ -102,11 +98,11 @@ private:
   /// The header as JSON; empty where it cannot be had.
   std::string readHeader() const {
     uint64_t length = 0;
-    if (readAt(descriptor, 0, std::as_writable_bytes(std::span(&length, 1))) != 8 || length > size ||
+    if (readAt(descriptor.get(), 0, std::as_writable_bytes(std::span(&length, 1))) != 8 || length > size ||
         length > kMostHeaderBytes)
       return {};
     std::string json(length, '\0');
-    const int64_t count = readAt(descriptor, 8, std::as_writable_bytes(std::span(json)));
+    const int64_t count = readAt(descriptor.get(), 8, std::as_writable_bytes(std::span(json)));
     return count == static_cast<int64_t>(length) ? json : std::string();
   }
 
@@ -131,7 +127,7 @@ private:
   const uint64_t chunkBytes;
   std::vector<std::byte> buffer;
   Digester digester;
-  int descriptor = -1;
+  Descriptor descriptor;
   uint64_t size = 0; ///< of the file as it is
 };
 

@@ -35,10 +35,10 @@ constexpr int kOpenFolder = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
 /// The names in a directory, but for "." and "..".
 std::vector<std::string> namesIn(int directory) {
   std::vector<std::string> names;
-  const int own = ::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  const std::unique_ptr<DIR, int (*)(DIR *)> list(own < 0 ? nullptr : ::fdopendir(own), ::closedir);
-  if (!list && own >= 0)
-    ::close(own);
+  Socket own(::openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const std::unique_ptr<DIR, int (*)(DIR *)> list(own ? ::fdopendir(own.get()) : nullptr, ::closedir);
+  if (list)
+    own.release();
   while (const dirent *entry = list ? ::readdir(list.get()) : nullptr)
     if (const std::string_view name = entry->d_name; name != "." && name != "..")
       names.emplace_back(name);

@@ -12,11 +12,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <sys/mman.h>
-#include <utility>
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -49,44 +47,25 @@ Result<Arena> Arena::create(uint64_t bytes, const char *what) {
                  fmt::format("the plan's {} arena takes {} bytes, but only {} are available ({})", what,
                              bytes, left.bytes, left.source),
                  "compile with --memory set to what is available, or end other processes"};
-  const uint64_t pages = alignTo(bytes, kPage), mapped = pages + kHugePage;
-  void *mapping =
-      ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED)
+  const uint64_t pages = alignTo(bytes, kPage);
+  arena.mapping =
+      Mapping(pages + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE);
+  if (!arena.mapping)
     return Error{ExitCode::DoesNotFit,
                  fmt::format("cannot map the {} arena of {} bytes: {}", what, bytes, std::strerror(errno)),
                  ""};
-  const uint64_t address = reinterpret_cast<uint64_t>(mapping);
-  arena.mapping = mapping;
-  arena.mapped = mapped;
+  const uint64_t address = reinterpret_cast<uint64_t>(arena.mapping.data());
   arena.base = reinterpret_cast<std::byte *>(alignTo(address, kHugePage));
   arena.bytes = bytes;
   // Whoever runs past the end meets no memory of others.
   std::byte *const end = arena.base + pages;
-  ::mprotect(end, static_cast<size_t>(static_cast<std::byte *>(mapping) + mapped - end), PROT_NONE);
+  ::mprotect(end, static_cast<size_t>(arena.mapping.data() + arena.mapping.size() - end), PROT_NONE);
   ::madvise(arena.base, pages, MADV_HUGEPAGE); // a wish: refused where huge pages are off
   if (!populate(arena.base, pages))
     return Error{
         ExitCode::DoesNotFit,
         fmt::format("cannot populate the {} arena of {} bytes: {}", what, bytes, std::strerror(errno)), ""};
   return arena;
-}
-
-Arena::Arena(Arena &&other) noexcept
-    : base(std::exchange(other.base, nullptr)), bytes(std::exchange(other.bytes, 0)),
-      mapping(std::exchange(other.mapping, nullptr)), mapped(std::exchange(other.mapped, 0)) {}
-
-Arena &Arena::operator=(Arena &&other) noexcept {
-  std::swap(base, other.base);
-  std::swap(bytes, other.bytes);
-  std::swap(mapping, other.mapping);
-  std::swap(mapped, other.mapped);
-  return *this;
-}
-
-Arena::~Arena() {
-  if (mapping)
-    ::munmap(mapping, mapped);
 }
 
 } // namespace ds::rt

@@ -10,6 +10,7 @@
 #include "Program/Verify.h"
 #include "ds/Runtime/Process/CpuFeatures.h"
 #include "ds/Runtime/Program/KernelInterface.h"
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/FileSizeLimit.h"
 
 #include <fmt/format.h>
@@ -19,28 +20,25 @@
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
-#include <utility>
 
 namespace ds::rt {
 namespace {
 
-/// A memory file with the image's bytes, or -1 with errno set.
-int writeMemoryFile(const std::vector<uint8_t> &image) {
-  const int fd = ::memfd_create("ds-kernels", MFD_CLOEXEC);
+/// A memory file with the image's bytes, or none with errno set.
+Descriptor writeMemoryFile(const std::vector<uint8_t> &image) {
+  Descriptor file(::memfd_create("ds-kernels", MFD_CLOEXEC));
   size_t done = 0;
-  while (fd >= 0 && done < image.size()) {
-    const ssize_t count = ::write(fd, image.data() + done, image.size() - done);
+  while (file && done < image.size()) {
+    const ssize_t count = ::write(file.get(), image.data() + done, image.size() - done);
     if (count < 0 && errno == EINTR)
       continue;
     if (count <= 0) {
-      const int error = count < 0 ? errno : ENOSPC;
-      ::close(fd);
-      errno = error;
-      return -1;
+      errno = count < 0 ? errno : ENOSPC;
+      return Descriptor();
     }
     done += static_cast<size_t>(count);
   }
-  return fd;
+  return file;
 }
 
 /// The loader says in words alone whether the image is bad or the process has no room for it.
@@ -66,22 +64,21 @@ Result<KernelImage> KernelImage::open(const Program &program) {
     return image;
   if (Status status = checkElf(code, "kernel image"); !status)
     return status.error();
-  const int fd = writeMemoryFile(code);
-  if (fd < 0)
+  const Descriptor file = writeMemoryFile(code);
+  if (!file)
     return Error{ExitCode::Io,
                  fmt::format("cannot hold the kernel image of {} bytes in memory: {}", code.size(),
                              std::strerror(errno)),
                  errno == EFBIG ? fileSizeHint() : "raise the number of descriptors (ulimit -n)"};
-  image.library = ::dlopen(fmt::format("/proc/self/fd/{}", fd).c_str(), RTLD_NOW | RTLD_LOCAL);
-  ::close(fd);
+  image.library.reset(::dlopen(fmt::format("/proc/self/fd/{}", file.get()).c_str(), RTLD_NOW | RTLD_LOCAL));
   if (!image.library)
     return explainLoad(::dlerror());
-  if (const void *lines = ::dlsym(image.library, kInterfaceSymbol))
+  if (const void *lines = ::dlsym(image.library.get(), kInterfaceSymbol))
     if (Status status = verifyInterfaces(program, static_cast<const char *>(lines), isHosts); !status)
       return Error{ExitCode::Corrupt, status.error().message, "compile the model again with ds-opt"};
   for (const Kernel &kernel : program.kernels) {
     const bool isElsewhere = isHosts && !runsOnCpu(kernel);
-    void *symbol = isElsewhere ? nullptr : ::dlsym(image.library, kernel.name.c_str());
+    void *symbol = isElsewhere ? nullptr : ::dlsym(image.library.get(), kernel.name.c_str());
     if (!symbol && !isElsewhere)
       return Error{ExitCode::Corrupt, fmt::format("the kernel image has no symbol '{}'", kernel.name),
                    "compile the model again with ds-opt"};
@@ -90,18 +87,6 @@ Result<KernelImage> KernelImage::open(const Program &program) {
   return image;
 }
 
-KernelImage::KernelImage(KernelImage &&other) noexcept
-    : library(std::exchange(other.library, nullptr)), functions(std::move(other.functions)) {}
-
-KernelImage &KernelImage::operator=(KernelImage &&other) noexcept {
-  std::swap(library, other.library);
-  std::swap(functions, other.functions);
-  return *this;
-}
-
-KernelImage::~KernelImage() {
-  if (library)
-    ::dlclose(library);
-}
+void KernelImage::Unload::operator()(void *library) const { ::dlclose(library); }
 
 } // namespace ds::rt

@@ -70,9 +70,10 @@ Result<AppendedFile> AppendedFile::open(const std::string &path, Form form, Warn
   // breaking.
   struct stat info;
   const int standard = stat(path.c_str(), &info) == 0 ? standardStreamOf(info) : -1;
-  log.fd = standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 3)
-                         : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log.fd < 0)
+  log.file =
+      Descriptor(standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 3)
+                               : ::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  if (!log.file)
     return ioError("write the " + form.what, path, errno);
   if (form.append && form.hasLines)
     log.dropTornLine();
@@ -83,13 +84,13 @@ Result<AppendedFile> AppendedFile::open(const std::string &path, Form form, Warn
 /// A run that was killed while it wrote leaves half a line, which no reader could parse.
 void AppendedFile::dropTornLine() {
   struct stat info;
+  const int fd = file.get();
   if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0)
     return;
   char tail[8192]; // a line is a few hundred bytes
   off_t begin = info.st_size > off_t(sizeof(tail)) ? info.st_size - off_t(sizeof(tail)) : 0;
-  int reader = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  ssize_t count = pread(reader, tail, sizeof(tail), begin);
-  close(reader);
+  const Descriptor reader(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  ssize_t count = pread(reader.get(), tail, sizeof(tail), begin);
   size_t newline = std::string_view(tail, count > 0 ? size_t(count) : 0).rfind('\n');
   if (count < 0 || (newline == std::string_view::npos && begin != 0))
     torn = true; // cannot be seen, or is not ours: the next line starts on a line of its own
@@ -101,7 +102,7 @@ void AppendedFile::dropTornLine() {
 
 void AppendedFile::giveUp(int errorNumber) {
   if (errorNumber == EPIPE)
-    close(std::exchange(fd, -1));
+    file = Descriptor();
   if (std::exchange(warned, true) || !warning)
     return;
   warning(ioError("write the " + form.what, path, errorNumber).message + "; training continues" +
@@ -109,42 +110,25 @@ void AppendedFile::giveUp(int errorNumber) {
 }
 
 void AppendedFile::write(const std::string &bytes) {
-  if (fd < 0 || (torn && !form.hasLines)) // behind half a record no reader finds the next
+  if (!file || (torn && !form.hasLines)) // behind half a record no reader finds the next
     return;
   const std::string line = (torn ? "\n" : "") + bytes;
   BlockWriteSignals guard;
   const StorageOperation writing("writing", path);
   size_t written = 0;
   while (written < line.size()) {
-    ssize_t count = ::write(fd, line.data() + written, line.size() - written);
+    ssize_t count = ::write(file.get(), line.data() + written, line.size() - written);
     if (count < 0 && errno == EINTR)
       continue;
     if (count <= 0) {
       int failure = count < 0 ? errno : ENOSPC;
       struct stat info;
-      bool regular = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+      bool regular = fstat(file.get(), &info) == 0 && S_ISREG(info.st_mode);
       if (written > 0)
-        torn = !regular || ftruncate(fd, info.st_size - off_t(written)) != 0;
+        torn = !regular || ftruncate(file.get(), info.st_size - off_t(written)) != 0;
       return giveUp(failure);
     }
     written += size_t(count);
   }
   torn = false;
-}
-
-AppendedFile::AppendedFile(AppendedFile &&other) noexcept { *this = std::move(other); }
-
-AppendedFile &AppendedFile::operator=(AppendedFile &&other) noexcept {
-  std::swap(path, other.path);
-  std::swap(form, other.form);
-  std::swap(warning, other.warning);
-  std::swap(fd, other.fd);
-  std::swap(warned, other.warned);
-  std::swap(torn, other.torn);
-  return *this;
-}
-
-AppendedFile::~AppendedFile() {
-  if (fd >= 0)
-    close(fd);
 }

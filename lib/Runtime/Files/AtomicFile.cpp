@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
 
 using namespace ds;
 using namespace ds::rt;
@@ -29,9 +28,9 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
     return ioError("write", path, EISDIR, "name a file in that directory");
   const int standard = exists ? standardStreamOf(info) : -1;
   if (standard >= 0 || (exists && !S_ISREG(info.st_mode))) {
-    file.direct =
-        standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 3) : open(path.c_str(), O_WRONLY | O_CLOEXEC);
-    if (file.direct < 0)
+    file.direct = Descriptor(standard >= 0 ? fcntl(standard, F_DUPFD_CLOEXEC, 3)
+                                           : open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!file.direct)
       return ioError("write", path, errno);
     return file;
   }
@@ -44,7 +43,7 @@ Result<AtomicFile> AtomicFile::create(const std::string &path) {
 }
 
 Status AtomicFile::reserve(uint64_t bytes) {
-  if (direct >= 0 || bytes == 0)
+  if (direct || bytes == 0)
     return {};
   if (bytes > uint64_t(INT64_MAX))
     return ioError("write", path, EFBIG);
@@ -79,7 +78,7 @@ Status AtomicFile::write(std::string_view text) {
 }
 
 Result<MappedFile> AtomicFile::map() const {
-  if (direct < 0 && ftruncate(fd(), off_t(written)) != 0) // give back what was reserved
+  if (!direct && ftruncate(fd(), off_t(written)) != 0) // give back what was reserved
     return ioError("write", path, errno);
   int copy = fcntl(fd(), F_DUPFD_CLOEXEC, 0);
   if (copy < 0)
@@ -103,8 +102,8 @@ Status AtomicFile::sync() {
 Status AtomicFile::commit() {
   if (fd() < 0)
     return Error{ExitCode::Internal, "commit of " + quote(path) + ", which is not open", ""};
-  if (direct >= 0)
-    return close(std::exchange(direct, -1)) == 0 ? Status() : ioError("close", path, errno);
+  if (direct)
+    return close(direct.release()) == 0 ? Status() : ioError("close", path, errno);
   Status status = sync();
   if (status)
     if (const int error = temporary.keep(target))
@@ -112,31 +111,14 @@ Status AtomicFile::commit() {
   temporary.drop();
   if (!status)
     return status;
-  int directory = open(directoryOf(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (directory < 0)
+  const Descriptor directory(open(directoryOf(target).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory)
     return {}; // a directory that may be written but not read: the rename is done, its durability not
                // promised
-  int failure = fsync(directory) == 0 ? 0 : errno;
-  close(directory);
+  int failure = fsync(directory.get()) == 0 ? 0 : errno;
   if (failure != 0 && failure != EINVAL && failure != EROFS)
     return ioError("sync the directory of", path, failure);
   return {};
-}
-
-AtomicFile::AtomicFile(AtomicFile &&other) noexcept { *this = std::move(other); }
-
-AtomicFile &AtomicFile::operator=(AtomicFile &&other) noexcept {
-  std::swap(path, other.path);
-  std::swap(target, other.target);
-  std::swap(temporary, other.temporary);
-  std::swap(written, other.written);
-  std::swap(direct, other.direct);
-  return *this;
-}
-
-AtomicFile::~AtomicFile() {
-  if (direct >= 0)
-    close(direct);
 }
 
 Status ds::rt::writeFileAtomically(const std::string &path, std::string_view text) {

@@ -3,6 +3,7 @@
 #include "ds/Runtime/Files/FileLayer.h"
 
 #include "WriteSignals.h"
+#include "ds/Support/Descriptor.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -50,12 +51,8 @@ public:
 
   int makeDirectory(const std::string &path) override { return failureOf(::mkdir(path.c_str(), 0777)); }
   int syncDirectory(const std::string &path) override {
-    const int directory = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0)
-      return errno;
-    const int failure = syncDirectory(directory);
-    ::close(directory);
-    return failure;
+    const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    return directory ? syncDirectory(directory.get()) : errno;
   }
   int syncDirectory(int directory) override {
     const int failure = failureOf(::fsync(directory));

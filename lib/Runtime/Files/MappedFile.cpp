@@ -7,9 +7,7 @@
 #include "ds/Runtime/Files/StorageWatch.h"
 
 #include <cerrno>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 using namespace ds;
@@ -21,7 +19,7 @@ static int64_t modificationTime(const struct stat &info) {
 
 Result<MappedFile> MappedFile::adopt(int fd, std::string name) {
   MappedFile file;
-  file.fd = fd; // closed by the destructor on every return
+  file.file = Descriptor(fd);
   file.name = std::move(name);
   struct stat info;
   if (fstat(fd, &info) != 0)
@@ -31,14 +29,12 @@ Result<MappedFile> MappedFile::adopt(int fd, std::string name) {
                  "cannot read " + quote(file.name) + ": expects a regular file, but got a " +
                      (S_ISDIR(info.st_mode) ? "directory" : "pipe or device"),
                  "copy the contents into a file first"};
-  file.size = size_t(info.st_size);
   file.modifiedNs = modificationTime(info);
-  if (file.size == 0) // mmap refuses an empty range
+  if (info.st_size == 0) // mmap refuses an empty range
     return file;
-  void *address = mmap(nullptr, file.size, PROT_READ, MAP_SHARED, fd, 0);
-  if (address == MAP_FAILED)
+  file.mapping = Mapping(size_t(info.st_size), PROT_READ, MAP_SHARED, fd);
+  if (!file.mapping)
     return ioError("map", file.name, errno);
-  file.address = address;
   return file;
 }
 
@@ -53,37 +49,19 @@ Result<MappedFile> MappedFile::openBeneath(const std::string &directory, std::st
   return fd ? adopt(*fd, directory + "/" + std::string(name)) : Result<MappedFile>(fd.error());
 }
 
-MappedFile::MappedFile(MappedFile &&other) noexcept { *this = std::move(other); }
-
-MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
-  std::swap(name, other.name);
-  std::swap(address, other.address);
-  std::swap(size, other.size);
-  std::swap(fd, other.fd);
-  std::swap(modifiedNs, other.modifiedNs);
-  return *this;
-}
-
-MappedFile::~MappedFile() {
-  if (address)
-    munmap(address, size);
-  if (fd >= 0)
-    close(fd);
-}
-
 void MappedFile::forget() const {
-  if (address)
-    madvise(address, size,
+  if (mapping)
+    madvise(mapping.data(), mapping.size(),
             MADV_DONTNEED); // a shared mapping of a file that is never written to: nothing is lost
 }
 
 Status MappedFile::checkUnchanged() const {
   struct stat info;
-  if (fstat(fd, &info) != 0)
+  if (fstat(file.get(), &info) != 0)
     return ioError("read", name, errno);
-  if (size_t(info.st_size) != size || modificationTime(info) != modifiedNs)
+  if (size_t(info.st_size) != mapping.size() || modificationTime(info) != modifiedNs)
     return Error{ExitCode::Io,
-                 quote(name) + ": was changed while it was being read (" + std::to_string(size) +
+                 quote(name) + ": was changed while it was being read (" + std::to_string(mapping.size()) +
                      " bytes before, " + std::to_string(info.st_size) + " now)",
                  "write a new file and rename it over the old one instead"};
   return {};

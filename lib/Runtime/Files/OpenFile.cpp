@@ -3,6 +3,7 @@
 #include "OpenFile.h"
 
 #include "Text.h"
+#include "ds/Support/Descriptor.h"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -45,13 +46,12 @@ Result<int> ds::rt::openFileBeneath(const std::string &directory, std::string_vi
                      "without '/', but got " +
                      quote(name),
                  "the index may name only files that lie beside it"};
-  int directoryFd = ::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
-  if (directoryFd < 0)
+  const Descriptor within(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!within)
     return ioError("open", directory, errno);
   std::string text(name);
-  int fd = openBeneathDirectory(directoryFd, text.c_str());
+  int fd = openBeneathDirectory(within.get(), text.c_str());
   int failure = errno;
-  close(directoryFd);
   std::string path = directory + "/" + text;
   if (fd < 0 && (failure == EXDEV || failure == ELOOP))
     return Error{ExitCode::Corrupt, quote(path) + ": is a link that leads out of its directory",

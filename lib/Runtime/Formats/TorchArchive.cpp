@@ -3,6 +3,7 @@
 #include "TorchArchive.h"
 
 #include "Files/Text.h"
+#include "ds/Support/Descriptor.h"
 
 #include <algorithm>
 #include <vector>
@@ -44,20 +45,17 @@ static Error notAnArchive(int fd, const std::string &path, int code) {
 }
 
 Result<TorchArchive> TorchArchive::open(int fd, const std::string &path) {
+  Descriptor file(fd);
   struct stat info = {};
-  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) {
-    close(fd);
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode))
     return Error{ExitCode::Io, "cannot read " + quote(path) + ": expects a regular file", ""};
-  }
   TorchArchive result;
   result.path = path;
   int code = 0;
   result.archive.reset(zip_fdopen(fd, ZIP_CHECKCONS, &code)); // owns the descriptor if it succeeds
-  if (!result.archive) {
-    Error error = notAnArchive(fd, path, code);
-    close(fd);
-    return error;
-  }
+  if (!result.archive)
+    return notAnArchive(fd, path, code);
+  file.release();
   if (Status status = result.list(uint64_t(info.st_size)); !status)
     return status.error();
   if (Status status = result.checkLayout(); !status)

@@ -6,6 +6,7 @@
 
 #include "ds/Runtime/Checkpoint/Store.h"
 #include "ds/Runtime/Files/FileLayer.h"
+#include "ds/Support/Descriptor.h"
 
 #include <fmt/format.h>
 
@@ -32,10 +33,8 @@ public:
   }
   Status leave(uint32_t rank) {
     const std::string own = prefix + std::to_string(rank);
-    const int file = ::open(own.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-    if (file < 0)
+    if (!Descriptor(::open(own.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666)))
       return ioError("write to", own, errno);
-    ::close(file);
     path = own;
     return {};
   }

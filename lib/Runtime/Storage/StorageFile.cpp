@@ -9,6 +9,7 @@
 
 #include "Files/Text.h"
 #include "ds/Runtime/Files/StorageWatch.h"
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Processors.h"
 
 #include <fmt/format.h>
@@ -159,14 +160,13 @@ Result<int> makeStorageFile(const StorageFileRequest &request) {
   if (!S_ISDIR(status.st_mode))
     return refusal(request, "is no directory");
   removeStale(directory);
-  Result<int> file = openNameless(request);
-  if (!file)
-    return file;
-  if (Status prepared = prepare(*file, request); !prepared) {
-    ::close(*file);
+  Result<int> made = openNameless(request);
+  if (!made)
+    return made;
+  Descriptor file(*made);
+  if (Status prepared = prepare(file.get(), request); !prepared)
     return prepared.error();
-  }
-  return file;
+  return file.release();
 }
 
 } // namespace ds::rt

@@ -1,6 +1,7 @@
 //===- InputGuard.cpp - Looks at MLIR before it is read ---------------------------===//
 #include "InputGuard.h"
 
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Messages.h"
 
 #include "mlir/Bytecode/BytecodeReader.h"
@@ -68,8 +69,8 @@ unsigned ds::opt::nestingOf(llvm::StringRef text) {
 /// Copies standard input into a file without a name, which takes its place and can be read again. False when
 /// that fails.
 static bool keepStandardInput() {
-  int file = memfd_create("input", MFD_CLOEXEC);
-  if (file < 0)
+  const Descriptor file(memfd_create("input", MFD_CLOEXEC));
+  if (!file)
     return false;
   char block[1 << 16];
   bool isGood = true;
@@ -82,14 +83,12 @@ static bool keepStandardInput() {
       break;
     }
     for (ssize_t done = 0; isGood && done < count;) {
-      ssize_t written = write(file, block + done, size_t(count - done));
+      ssize_t written = write(file.get(), block + done, size_t(count - done));
       isGood = written > 0;
       done += written;
     }
   }
-  isGood = isGood && lseek(file, 0, SEEK_SET) == 0 && dup2(file, STDIN_FILENO) == STDIN_FILENO;
-  close(file);
-  return isGood;
+  return isGood && lseek(file.get(), 0, SEEK_SET) == 0 && dup2(file.get(), STDIN_FILENO) == STDIN_FILENO;
 }
 
 /// Reads bytecode to its end and ends the process with a verdict: nothing that it says is heard.

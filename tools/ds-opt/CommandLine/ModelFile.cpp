@@ -9,6 +9,7 @@
 
 #include "Options.h"
 #include "ds/Config/ForeignConfig.h"
+#include "ds/Support/Descriptor.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -156,10 +157,9 @@ Status ds::opt::checkTerminal(const Options &options, bool writesBytecode) {
   bool isTerminal = false;
   if (options.output == "-") {
     isTerminal = isatty(STDOUT_FILENO) == 1;
-  } else if (const int file = open(options.output.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
-             file >= 0) {
-    isTerminal = isatty(file) == 1; // a file that is not there yet is none
-    close(file);
+  } else {
+    const Descriptor file(open(options.output.c_str(), O_WRONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+    isTerminal = isatty(file.get()) == 1; // a file that is not there yet is none
   }
   if (!isTerminal)
     return {};

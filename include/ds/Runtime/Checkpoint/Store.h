@@ -17,6 +17,7 @@
 
 #include "ds/Runtime/Checkpoint/Manifest.h"
 #include "ds/Runtime/Files/FileLayer.h"
+#include "ds/Support/Descriptor.h"
 
 #include <functional>
 #include <optional>
@@ -112,13 +113,9 @@ public:
   /// no file.
   static Result<StoreLock> take(const std::string &root);
 
-  StoreLock(StoreLock &&other) noexcept : file(other.file) { other.file = -1; }
-  StoreLock &operator=(StoreLock &&) = delete;
-  ~StoreLock();
-
 private:
-  explicit StoreLock(int file) : file(file) {}
-  int file;
+  explicit StoreLock(Descriptor file) : file(std::move(file)) {}
+  Descriptor file;
 };
 
 } // namespace ds::rt

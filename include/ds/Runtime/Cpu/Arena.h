@@ -8,6 +8,7 @@
 #define DS_RUNTIME_CPU_ARENA_H
 
 #include "ds/Support/Error.h"
+#include "ds/Support/Mapping.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -23,16 +24,10 @@ public:
   std::byte *data() const { return base; }
   uint64_t size() const { return bytes; }
 
-  Arena() = default;
-  Arena(Arena &&other) noexcept;
-  Arena &operator=(Arena &&other) noexcept;
-  ~Arena();
-
 private:
   std::byte *base = nullptr;
   uint64_t bytes = 0;
-  void *mapping = nullptr; ///< what munmap wants: the base before it was aligned to a huge page
-  uint64_t mapped = 0;
+  Mapping mapping; ///< from before the base, which is aligned to a huge page
 };
 
 } // namespace ds::rt

@@ -10,6 +10,8 @@
 #include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
+#include <memory>
+
 namespace ds::rt {
 
 /// A generated kernel, as Program.h describes it.
@@ -26,13 +28,11 @@ public:
   /// The function of program.kernels[index]; null where a device runs it.
   KernelFunction function(uint32_t index) const { return functions[index]; }
 
-  KernelImage() = default;
-  KernelImage(KernelImage &&other) noexcept;
-  KernelImage &operator=(KernelImage &&other) noexcept;
-  ~KernelImage();
-
 private:
-  void *library = nullptr;
+  struct Unload {
+    void operator()(void *library) const;
+  };
+  std::unique_ptr<void, Unload> library;
   std::vector<KernelFunction> functions;
 };
 

@@ -8,6 +8,7 @@
 #ifndef DS_RUNTIME_FILES_APPENDEDFILE_H
 #define DS_RUNTIME_FILES_APPENDEDFILE_H
 
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Error.h"
 
 #include <functional>
@@ -34,10 +35,6 @@ public:
   /// Writes one record. Never fails: see above.
   void write(const std::string &bytes);
 
-  AppendedFile(AppendedFile &&other) noexcept;
-  AppendedFile &operator=(AppendedFile &&other) noexcept;
-  ~AppendedFile();
-
 private:
   AppendedFile() = default;
   void dropTornLine();
@@ -46,7 +43,7 @@ private:
   std::string path;
   Form form;
   Warning warning;
-  int fd = -1; ///< -1 also once the reader has gone
+  Descriptor file; ///< none also once the reader has gone
   bool warned = false;
   bool torn = false; ///< the file ends inside a record that could not be taken back
 };

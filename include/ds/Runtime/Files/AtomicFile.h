@@ -10,6 +10,7 @@
 #define DS_RUNTIME_FILES_ATOMICFILE_H
 
 #include "ds/Runtime/Files/MappedFile.h"
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Error.h"
 #include "ds/Support/TemporaryFile.h"
 
@@ -47,19 +48,15 @@ public:
   /// Bytes written so far.
   uint64_t size() const { return written; }
 
-  AtomicFile(AtomicFile &&other) noexcept;
-  AtomicFile &operator=(AtomicFile &&other) noexcept;
-  ~AtomicFile();
-
 private:
   AtomicFile() = default;
   Status sync();
-  int fd() const { return direct >= 0 ? direct : temporary.fd(); }
+  int fd() const { return direct ? direct.get() : temporary.fd(); }
 
   std::string path;        ///< as the caller gave it, for messages
   std::string target;      ///< with links resolved
   TemporaryFile temporary; ///< not open when written directly
-  int direct = -1;         ///< a device or pipe
+  Descriptor direct;       ///< a device or pipe
   uint64_t written = 0;
 };
 

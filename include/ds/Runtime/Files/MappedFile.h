@@ -9,7 +9,9 @@
 #ifndef DS_RUNTIME_FILES_MAPPEDFILE_H
 #define DS_RUNTIME_FILES_MAPPEDFILE_H
 
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Error.h"
+#include "ds/Support/Mapping.h"
 
 #include <cstddef>
 #include <cstdint>
@@ -32,12 +34,7 @@ public:
   /// Maps the file behind an open descriptor and takes it over, also on failure; `name` is for messages.
   static Result<MappedFile> adopt(int fd, std::string name);
 
-  MappedFile() = default;
-  MappedFile(MappedFile &&other) noexcept;
-  MappedFile &operator=(MappedFile &&other) noexcept;
-  ~MappedFile();
-
-  std::span<const std::byte> bytes() const { return {static_cast<const std::byte *>(address), size}; }
+  std::span<const std::byte> bytes() const { return {mapping.data(), mapping.size()}; }
   const std::string &path() const { return name; }
 
   /// Takes what has been read out of this process's memory. It is read again where it is touched.
@@ -48,9 +45,8 @@ public:
 
 private:
   std::string name;
-  void *address = nullptr; ///< null for an empty file
-  size_t size = 0;
-  int fd = -1;
+  Mapping mapping; ///< none for an empty file
+  Descriptor file;
   int64_t modifiedNs = 0;
 };
 

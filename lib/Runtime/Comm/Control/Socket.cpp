@@ -58,11 +58,6 @@ std::string spellWait(std::chrono::milliseconds waited) {
                                            : spellSeconds(std::chrono::floor<std::chrono::seconds>(waited));
 }
 
-Socket::~Socket() {
-  if (fd >= 0)
-    ::close(fd);
-}
-
 Result<Socket> listenOn(const std::string &host, uint16_t &port) {
   Result<std::shared_ptr<addrinfo>> address = resolve(host, 0);
   if (!address)

@@ -6,13 +6,13 @@
 #ifndef DS_LIB_RUNTIME_COMM_CONTROL_SOCKET_H
 #define DS_LIB_RUNTIME_COMM_CONTROL_SOCKET_H
 
+#include "ds/Support/Descriptor.h"
 #include "ds/Support/Error.h"
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 namespace ds::rt {
 
@@ -27,24 +27,7 @@ std::string spellSeconds(std::chrono::milliseconds duration);
 /// The same of a wait that is not over: whole seconds, or tenths of the first few.
 std::string spellWait(std::chrono::milliseconds waited);
 
-/// An owned file descriptor.
-class Socket {
-public:
-  explicit Socket(int fd = -1) : fd(fd) {}
-  Socket(Socket &&other) noexcept : fd(std::exchange(other.fd, -1)) {}
-  Socket &operator=(Socket &&other) noexcept {
-    std::swap(fd, other.fd);
-    return *this;
-  }
-  ~Socket();
-  int get() const { return fd; }
-  /// Gives it away.
-  int release() { return std::exchange(fd, -1); }
-  explicit operator bool() const { return fd >= 0; }
-
-private:
-  int fd;
-};
+using Socket = Descriptor;
 
 /// Listens on `host` (name or address) at a port that the system chooses; `port` gets it.
 Result<Socket> listenOn(const std::string &host, uint16_t &port);

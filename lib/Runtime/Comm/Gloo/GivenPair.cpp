@@ -1,5 +1,6 @@
 //===- GivenPair.cpp - A pair of Gloo's on a connection that it is given ------------===//
 #include "GivenPair.h"
+#include "ds/Support/Descriptor.h"
 
 #include <gloo/transport/tcp/address.h>
 
@@ -24,18 +25,6 @@ namespace tcp = gloo::transport::tcp;
 [[noreturn]] void throwFor(const char *what) {
   throw std::runtime_error(std::string(what) + ": " + std::strerror(errno));
 }
-
-/// A descriptor until the end of a scope.
-struct Held {
-  explicit Held(int fd) : fd(fd) {}
-  ~Held() {
-    if (fd >= 0)
-      ::close(fd);
-  }
-  Held(const Held &) = delete;
-  Held &operator=(const Held &) = delete;
-  const int fd;
-};
 
 bool isSame(const sockaddr_in &a, const sockaddr_in &b) {
   return a.sin_family == b.sin_family && a.sin_port == b.sin_port && a.sin_addr.s_addr == b.sin_addr.s_addr;
@@ -90,15 +79,15 @@ std::vector<char> lastAddress() {
 
 GivenPair::GivenPair(tcp::Device &device, gloo::transport::Context &context, uint32_t peer) : device(device) {
   gloo::transport::Pair &pair = *context.createPair(static_cast<int>(peer));
-  const Held call(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (call.fd < 0)
+  const Descriptor call(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!call)
     throwFor("socket");
   const sockaddr_storage address = tcp::Address(pair.address().bytes()).getSockaddr();
   if (address.ss_family != AF_INET ||
-      ::connect(call.fd, reinterpret_cast<const sockaddr *>(&address), sizeof(sockaddr_in)) != 0)
+      ::connect(call.get(), reinterpret_cast<const sockaddr *>(&address), sizeof(sockaddr_in)) != 0)
     throwFor("call of a pair of Gloo's");
   pair.connect(lastAddress());
-  descriptor = otherEnd(call.fd);
+  descriptor = otherEnd(call.get());
   handler = dynamic_cast<tcp::Handler *>(&pair);
   if (descriptor < 0 || !handler)
     throw std::runtime_error("a pair of Gloo's has not taken the call of its maker");
@@ -115,7 +104,7 @@ void GivenPair::take(int socket) { replaceBy(socket); }
 
 /// Puts `file`, which is given away, in the place of what the pair reads and writes.
 void GivenPair::replaceBy(int file) {
-  const Held given(file);
+  const Descriptor given(file);
   if (::dup3(file, descriptor, O_CLOEXEC) < 0)
     throwFor("dup3");
   device.registerDescriptor(descriptor, EPOLLIN, handler);

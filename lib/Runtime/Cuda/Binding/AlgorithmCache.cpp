@@ -1,5 +1,6 @@
 //===- AlgorithmCache.cpp - Choices that later runs must repeat -----------------------===//
 #include "AlgorithmCache.h"
+#include "ds/Support/Descriptor.h"
 
 #include <fmt/format.h>
 
@@ -75,10 +76,8 @@ AlgorithmCache AlgorithmCache::open() {
   if (folder.empty() || (std::filesystem::create_directories(folder, error), error))
     return cache;
   cache.path = folder + "/choices";
-  const int fd = ::open(cache.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-  cache.writable = fd >= 0;
-  if (fd >= 0)
-    ::close(fd);
+  cache.writable =
+      bool(Descriptor(::open(cache.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666)));
   cache.read();
   return cache;
 }
@@ -106,16 +105,15 @@ const std::vector<AlgorithmCache::Value> &AlgorithmCache::find(const std::string
 
 /// Behind a line that was cut off it begins a new one.
 bool AlgorithmCache::append(const std::string &line) const {
-  const int fd = ::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC);
-  if (fd < 0)
+  const Descriptor file(::open(path.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
+  if (!file)
     return false;
+  const int fd = file.get();
   char last = '\n';
   if (const off_t end = ::lseek(fd, 0, SEEK_END); end > 0)
     (void)!::pread(fd, &last, 1, end - 1);
   const std::string text = (last == '\n' ? "" : "\n") + line;
-  const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  ::close(fd);
-  return written;
+  return ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
 AlgorithmCache::Value AlgorithmCache::keep(const std::string &key, const Value &value) {

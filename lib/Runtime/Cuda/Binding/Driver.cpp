@@ -3,8 +3,6 @@
 
 #include "Library.h"
 
-#include <mutex>
-
 namespace ds::rt::cuda {
 namespace {
 
