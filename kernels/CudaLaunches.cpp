@@ -7,22 +7,6 @@
 namespace ds::rt::cuda {
 namespace {
 
-unsigned byteSizeOf(DType dtype) {
-  switch (dtype) {
-  case DType::F64:
-  case DType::I64:
-    return 8;
-  case DType::F32:
-  case DType::I32:
-    return 4;
-  case DType::F16:
-  case DType::BF16:
-    return 2;
-  default:
-    return 1;
-  }
-}
-
 /// Threads for rows of `size` elements: whole warps, each thread about four elements, up to `most`.
 uint32_t threadsFor(int64_t size, uint32_t most) {
   uint32_t threads = 32;
@@ -110,7 +94,7 @@ uint64_t bitsOf(double value, DType dtype) {
     return value != 0;
   default:
     return static_cast<uint64_t>(static_cast<int64_t>(value)) &
-           (byteSizeOf(dtype) == 8 ? ~uint64_t(0) : (uint64_t(1) << (8 * byteSizeOf(dtype))) - 1);
+           (byteSize(dtype) == 8 ? ~uint64_t(0) : (uint64_t(1) << (8 * byteSize(dtype))) - 1);
   }
 }
 
@@ -120,13 +104,13 @@ void addFill(Launches &launches, const LibraryCall &call) {
   const View &out = call.operands[0];
   WalkCall walk = walkOf(out, out);
   walk.value = bitsOf(value, out.dtype);
-  addWalk(launches, walk, byteSizeOf(out.dtype));
+  addWalk(launches, walk, byteSize(out.dtype));
 }
 
 void addCopy(Launches &launches, const LibraryCall &call) {
   WalkCall walk = walkOf(call.operands[0], call.operands[1]);
   walk.from = call.operands[0].data;
-  addWalk(launches, walk, byteSizeOf(call.operands[0].dtype));
+  addWalk(launches, walk, byteSize(call.operands[0].dtype));
 }
 
 //===----------------------------------------------------------------------===//
@@ -144,7 +128,7 @@ void addGelu(Launches &launches, const LibraryCall &call) {
   for (uint32_t k = 3; k < call.numOperands; ++k)
     if (call.operands[k].rank > 1) // no bias
       c.input = call.operands[k].data;
-  const unsigned perVector = 16 / byteSizeOf(result.dtype);
+  const unsigned perVector = 16 / byteSize(result.dtype);
   if ((reinterpret_cast<uint64_t>(c.input) | reinterpret_cast<uint64_t>(c.result)) % 16 == 0)
     c.vectors = c.count / perVector;
   const int64_t rest = c.count - c.vectors * perVector;
@@ -178,7 +162,7 @@ void addEmbedding(Launches &launches, const LibraryCall &call) {
 void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
   const View &ids = call.operands[0], &dout = call.operands[1], &dtable = call.operands[2];
   if (call.params[0] == 0)
-    addWalk(launches, walkOf(dtable, dtable), byteSizeOf(dtable.dtype));
+    addWalk(launches, walkOf(dtable, dtable), byteSize(dtable.dtype));
   EmbeddingCall c{dout.data,
                   ids.data,
                   dtable.data,

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
-#include <tuple>
+#include <utility>
 
 namespace mlir::ds::codegen {
 
@@ -144,9 +144,8 @@ IndexRange IndexContext::range(Index a) const {
   return result;
 }
 
-/// Writes a = factor * quotient + rest with rest in [0, factor); false when bounds do not show that this
-/// holds.
-bool IndexContext::splitByFactor(Index a, int64_t factor, Index &quotient, Index &rest) {
+/// The part of `a` that `factor` divides, divided by it, and the rest.
+static std::pair<IndexSum, IndexSum> splitTerms(Index a, int64_t factor) {
   IndexSum divisible, remaining;
   for (const IndexTerm &term : a->terms) {
     if (term.coefficient % factor == 0)
@@ -156,6 +155,13 @@ bool IndexContext::splitByFactor(Index a, int64_t factor, Index &quotient, Index
   }
   divisible.constant = floorDivide(a->constant, factor);
   remaining.constant = remainder(a->constant, factor);
+  return {std::move(divisible), std::move(remaining)};
+}
+
+/// Writes a = factor * quotient + rest with rest in [0, factor); false when bounds do not show that this
+/// holds.
+bool IndexContext::splitByFactor(Index a, int64_t factor, Index &quotient, Index &rest) {
+  auto [divisible, remaining] = splitTerms(a, factor);
   rest = intern(remaining);
   IndexRange bounds = range(rest);
   int64_t block = floorDivide(bounds.low, factor);
@@ -190,15 +196,7 @@ Index IndexContext::floorDiv(Index a, int64_t divisor) {
       return floorDiv(quotient, divisor / factor);
   }
   // What is divisible leaves the division even where the rest cannot.
-  IndexSum outside, inside;
-  for (const IndexTerm &term : a->terms) {
-    if (term.coefficient % divisor == 0)
-      outside.terms.push_back({term.atom, term.coefficient / divisor});
-    else
-      inside.terms.push_back(term);
-  }
-  outside.constant = floorDivide(a->constant, divisor);
-  inside.constant = remainder(a->constant, divisor);
+  auto [outside, inside] = splitTerms(a, divisor);
   Index inner = intern(std::move(inside));
   if (inner->terms.size() == 1 && inner->constant == 0 && inner->terms[0].coefficient == 1 &&
       inner->terms[0].atom->kind == Kind::FloorDiv)

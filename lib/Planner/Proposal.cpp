@@ -101,23 +101,23 @@ void Proposal::resizeInputs(unsigned index, int64_t from, int64_t to) {
   }
 }
 
-void Proposal::setMicroBatch(int64_t micro) {
+void Proposal::resizeMicroBatch(int64_t micro) {
   int64_t before = choice.microBatch;
-  choice.accumulation = before * choice.accumulation / micro;
   choice.microBatch = micro;
   set("train_micro_batch_size_per_gpu", micro);
   set("gradient_accumulation_steps", choice.accumulation, /*named=*/false);
   resizeInputs(0, before, micro);
 }
 
+void Proposal::setMicroBatch(int64_t micro) {
+  choice.accumulation = choice.microBatch * choice.accumulation / micro;
+  resizeMicroBatch(micro);
+}
+
 void Proposal::growMicroBatch(int64_t micro) {
-  int64_t before = choice.microBatch;
-  choice.microBatch = micro;
-  set("train_micro_batch_size_per_gpu", micro);
-  set("gradient_accumulation_steps", choice.accumulation, /*named=*/false);
+  resizeMicroBatch(micro);
   // All that the file says of the batch has to agree: the whole follows from the parts.
   settings.sets.push_back("train_batch_size=\"auto\"");
-  resizeInputs(0, before, micro);
 }
 
 void Proposal::take(const report::PlanReport &report) {

@@ -8,6 +8,7 @@
 #include "ds/Report/PlanReport.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <map>
 #include <numeric>
@@ -19,66 +20,41 @@ namespace ds::report {
 /// As many values are named one by one.
 static constexpr size_t kMostNamed = 10;
 
-Category categoryOf(PeakPart part) {
-  switch (part) {
-  case PeakPart::Parameters:
-  case PeakPart::ModelBuffers:
-    return Category::Parameters;
-  case PeakPart::Accumulators:
-  case PeakPart::Gradients:
-    return Category::Gradients;
-  case PeakPart::Masters:
-  case PeakPart::Moments:
-  case PeakPart::Scalars:
-    return Category::Optimizer;
-  case PeakPart::Inputs:
-  case PeakPart::Activations:
-  case PeakPart::Temporaries:
-    return Category::Activations;
-  case PeakPart::Gathered:
-  case PeakPart::Exchanged:
-  case PeakPart::Staging:
-    return Category::Communication;
-  case PeakPart::Workspace:
-    return Category::Workspace;
-  }
-  return Category::Workspace;
-}
+namespace {
+/// A part as a line of the list, but for activations, which have one for each layer, and its category.
+struct PartRow {
+  PeakPart part;
+  Category category;
+  const char *name;
+};
 
-/// The line of the list that a part is, but for activations, which have one for each layer.
-static const char *nameOf(PeakPart part) {
-  switch (part) {
-  case PeakPart::Parameters:
-    return "parameters";
-  case PeakPart::ModelBuffers:
-    return "buffers of the model";
-  case PeakPart::Masters:
-    return "master weights";
-  case PeakPart::Accumulators:
-    return "accumulated gradients";
-  case PeakPart::Moments:
-    return "optimizer moments";
-  case PeakPart::Scalars:
-    return "scalars of the step";
-  case PeakPart::Inputs:
-    return "inputs";
-  case PeakPart::Activations:
-    return "activations";
-  case PeakPart::Temporaries:
-    return "temporaries";
-  case PeakPart::Gradients:
-    return "gradients";
-  case PeakPart::Gathered:
-    return "gathered parameters";
-  case PeakPart::Exchanged:
-    return "communication buffers";
-  case PeakPart::Workspace:
-    return "workspace";
-  case PeakPart::Staging:
-    return "staging";
-  }
-  return "";
+constexpr std::array<PartRow, kNumPeakParts> kParts{{
+    {PeakPart::Parameters, Category::Parameters, "parameters"},
+    {PeakPart::ModelBuffers, Category::Parameters, "buffers of the model"},
+    {PeakPart::Masters, Category::Optimizer, "master weights"},
+    {PeakPart::Accumulators, Category::Gradients, "accumulated gradients"},
+    {PeakPart::Moments, Category::Optimizer, "optimizer moments"},
+    {PeakPart::Scalars, Category::Optimizer, "scalars of the step"},
+    {PeakPart::Inputs, Category::Activations, "inputs"},
+    {PeakPart::Activations, Category::Activations, "activations"},
+    {PeakPart::Temporaries, Category::Activations, "temporaries"},
+    {PeakPart::Gradients, Category::Gradients, "gradients"},
+    {PeakPart::Gathered, Category::Communication, "gathered parameters"},
+    {PeakPart::Exchanged, Category::Communication, "communication buffers"},
+    {PeakPart::Workspace, Category::Workspace, "workspace"},
+    {PeakPart::Staging, Category::Communication, "staging"},
+}};
+
+constexpr bool eachPartHasItsRow() {
+  for (size_t i = 0; i < kNumPeakParts; ++i)
+    if (size_t(kParts[i].part) != i)
+      return false;
+  return true;
 }
+static_assert(eachPartHasItsRow());
+} // namespace
+
+Category categoryOf(PeakPart part) { return kParts[size_t(part)].category; }
 
 std::string repeatedLayer(const std::string &layer) {
   for (size_t begin = 0, end; begin < layer.size(); begin = end + 1) {
@@ -242,7 +218,7 @@ std::vector<MemoryLine> PeakPartition::list(int64_t rest) const {
     if (PeakPart(part) == PeakPart::Activations)
       listActivations(lines);
     else if (parts[part].bytes > 0)
-      lines.push_back({nameOf(PeakPart(part)), where, parts[part].bytes, parts[part].spell()});
+      lines.push_back({kParts[part].name, where, parts[part].bytes, parts[part].spell()});
   if (rest != 0)
     lines.push_back({"alignment and gaps", where, rest, "the arena beyond what lies in it at its peak"});
   return lines;

@@ -6,14 +6,7 @@
 #include "Start.h"
 #include "ds/Runtime/Calibrate/Calibrate.h"
 
-#include <cstring>
-
-bool asksForCalibration(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--calibrate") == 0 || std::strncmp(argv[i], "--calibrate=", 12) == 0)
-      return true;
-  return false;
-}
+bool asksForCalibration(int argc, char **argv) { return hasOption(argc, argv, "--calibrate"); }
 
 int runCalibration(int argc, char **argv) {
   CLI::App app("Measures this machine and writes a cluster description for ds-opt --cluster.", "ds-run");

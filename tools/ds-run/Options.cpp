@@ -20,26 +20,33 @@ struct Refusal {
 
 } // namespace
 
-CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least,
-                      uint64_t most, std::function<void(uint64_t)> take) {
-  auto read = [name, least, most, take = std::move(take)](const std::string &text) {
-    const ds::Result<uint64_t> number = ds::parseWhole(name, text, least, most);
+/// An option with a number that `parse` reads.
+template <class Number, class Parse>
+static CLI::Option *addNumber(CLI::App &app, const std::string &name, const std::string &help, Number least,
+                              Number most, std::function<void(Number)> take, Parse *parse) {
+  auto read = [name, least, most, take = std::move(take), parse](const std::string &text) {
+    const ds::Result<Number> number = parse(name, text, least, most);
     if (!number)
       throw Refusal{number.error()};
     take(*number);
   };
-  return app.add_option_function<std::string>(name, read, help)->type_name("N");
+  return app.add_option_function<std::string>(name, read, help);
+}
+
+CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least,
+                      uint64_t most, std::function<void(uint64_t)> take) {
+  return addNumber(app, name, help, least, most, std::move(take), ds::parseWhole)->type_name("N");
 }
 
 CLI::Option *addReal(CLI::App &app, const std::string &name, const std::string &help, double least,
                      double most, std::function<void(double)> take) {
-  auto read = [name, least, most, take = std::move(take)](const std::string &text) {
-    const ds::Result<double> number = ds::parseReal(name, text, least, most);
-    if (!number)
-      throw Refusal{number.error()};
-    take(*number);
-  };
-  return app.add_option_function<std::string>(name, read, help)->type_name("NUMBER");
+  return addNumber(app, name, help, least, most, std::move(take), ds::parseReal)->type_name("NUMBER");
+}
+
+bool hasOption(int argc, char **argv, std::string_view name) {
+  return std::any_of(argv + 1, argv + argc, [name](std::string_view word) {
+    return word.starts_with(name) && (word.size() == name.size() || word[name.size()] == '=');
+  });
 }
 
 void addRanksAndTimeout(CLI::App &app, uint32_t &ranks, const std::string &ranksHelp,

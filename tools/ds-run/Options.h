@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 /// An option that takes a whole number from `least` to `most`, and hands it to `take`.
 CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least,
@@ -19,6 +20,9 @@ CLI::Option *addReal(CLI::App &app, const std::string &name, const std::string &
 
 /// --ranks and --timeout, which both command lines have.
 void addRanksAndTimeout(CLI::App &app, uint32_t &ranks, const std::string &ranksHelp, double &timeoutSeconds);
+
+/// Whether the line has the option "--name" or "--name=...".
+bool hasOption(int argc, char **argv, std::string_view name);
 
 /// Parses the line. The exit code where there is nothing left to do: help was asked for, or the line is
 /// wrong.

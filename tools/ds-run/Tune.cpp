@@ -5,14 +5,7 @@
 #include "Start.h"
 #include "ds/Runtime/Calibrate/Tune.h"
 
-#include <cstring>
-
-bool asksForTuning(int argc, char **argv) {
-  for (int i = 1; i < argc; ++i)
-    if (std::strcmp(argv[i], "--tune") == 0 || std::strncmp(argv[i], "--tune=", 7) == 0)
-      return true;
-  return false;
-}
+bool asksForTuning(int argc, char **argv) { return hasOption(argc, argv, "--tune"); }
 
 int runTuning(int argc, char **argv) {
   CLI::App app("Finds the fastest form of each product of a program on this machine, for ds-opt --tuning.",

@@ -47,6 +47,8 @@ struct Proposal {
   Status plan(const PlanFunction &planner);
 
 private:
+  /// A micro-batch of `micro` samples, and as many of them a step as `choice` says.
+  void resizeMicroBatch(int64_t micro);
   void setHome(const std::string &block, config::Home home);
 };
 

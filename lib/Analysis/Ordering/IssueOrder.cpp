@@ -3,6 +3,7 @@
 #include "OrderGraph.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 namespace ds::analysis {
@@ -24,10 +25,9 @@ public:
 
   /// Buffers that only wait while the op at the position runs, the largest first.
   std::vector<uint32_t> waiting() const;
-  /// The order in which everything that still needs `buffer` comes before the position; empty if impossible.
-  Order hoistUsers(uint32_t buffer) const;
-  /// The order in which everything that touched `buffer` comes behind the position; empty if impossible.
-  Order sinkUsers(uint32_t buffer) const;
+  /// The order in which everything that still needs `buffer` comes before the position, or everything that
+  /// touched it behind; empty if impossible.
+  Order moveUsers(uint32_t buffer, bool hoist) const;
 
 private:
   const OrderGraph &graph;
@@ -59,60 +59,31 @@ std::vector<uint32_t> PeakMover::waiting() const {
   return result;
 }
 
-Order PeakMover::hoistUsers(uint32_t buffer) const {
-  if (graph.buffers[buffer].after)
+Order PeakMover::moveUsers(uint32_t buffer, bool hoist) const {
+  if (hoist ? graph.buffers[buffer].after : graph.buffers[buffer].before)
     return {};
+  auto isBeyond = [&](uint32_t op) { return hoist ? rank[op] > position : rank[op] < position; };
   std::vector<char> moved(order.size());
   std::vector<uint32_t> open;
-  for (uint32_t user : graph.buffers[buffer].users)
-    if (rank[user] > position)
-      open.push_back(user);
+  std::copy_if(graph.buffers[buffer].users.begin(), graph.buffers[buffer].users.end(),
+               std::back_inserter(open), isBeyond);
   while (!open.empty()) {
     uint32_t op = open.back();
     open.pop_back();
     if (rank[op] == position)
-      return {}; // needs what the op at the peak makes
-    if (rank[op] < position || moved[op])
+      return {}; // needs what the op at the peak makes, or is needed by it
+    if (!isBeyond(op) || moved[op])
       continue;
     moved[op] = true;
-    open.insert(open.end(), graph.ops[op].before.begin(), graph.ops[op].before.end());
+    const std::vector<uint32_t> &next = hoist ? graph.ops[op].before : graph.ops[op].after;
+    open.insert(open.end(), next.begin(), next.end());
   }
-  Order result(order.begin(), order.begin() + position);
-  for (uint32_t i = position; i < order.size(); ++i)
-    if (moved[order[i]])
-      result.push_back(order[i]);
-  for (uint32_t i = position; i < order.size(); ++i)
-    if (!moved[order[i]])
-      result.push_back(order[i]);
-  return result;
-}
-
-Order PeakMover::sinkUsers(uint32_t buffer) const {
-  if (graph.buffers[buffer].before)
-    return {};
-  std::vector<char> moved(order.size());
-  std::vector<uint32_t> open;
-  for (uint32_t user : graph.buffers[buffer].users)
-    if (rank[user] < position)
-      open.push_back(user);
-  while (!open.empty()) {
-    uint32_t op = open.back();
-    open.pop_back();
-    if (rank[op] == position)
-      return {}; // the op at the peak needs it
-    if (rank[op] > position || moved[op])
-      continue;
-    moved[op] = true;
-    open.insert(open.end(), graph.ops[op].after.begin(), graph.ops[op].after.end());
-  }
-  Order result;
-  for (uint32_t i = 0; i <= position; ++i)
-    if (!moved[order[i]])
-      result.push_back(order[i]);
-  for (uint32_t i = 0; i < position; ++i)
-    if (moved[order[i]])
-      result.push_back(order[i]);
-  result.insert(result.end(), order.begin() + position + 1, order.end());
+  const uint32_t first = hoist ? position : 0, last = hoist ? uint32_t(order.size()) : position + 1;
+  Order result(order.begin(), order.begin() + first);
+  for (bool takesMoved : {hoist, !hoist})
+    std::copy_if(order.begin() + first, order.begin() + last, std::back_inserter(result),
+                 [&](uint32_t op) { return bool(moved[op]) == takesMoved; });
+  result.insert(result.end(), order.begin() + last, order.end());
   return result;
 }
 
@@ -128,7 +99,7 @@ static bool improveAt(const OrderGraph &graph, Order &order, Profile &profile, u
     for (bool hoist : {true, false}) {
       if (steps > maxSteps)
         return false;
-      Order next = hoist ? mover.hoistUsers(buffer) : mover.sinkUsers(buffer);
+      Order next = mover.moveUsers(buffer, hoist);
       steps += 2 * int64_t(order.size());
       if (next.empty())
         continue;

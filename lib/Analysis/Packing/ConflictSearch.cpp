@@ -2,6 +2,7 @@
 
 #include "ConflictSearch.h"
 
+#include "Heights.h"
 #include "ItemTimes.h"
 #include "Random.h"
 #include "Valley.h"
@@ -38,23 +39,6 @@ struct Preference {
   double touchBonus = 0;      ///< for each wall of the valley that an item touches, and more for a level top
   std::vector<int32_t> order; ///< items by begin
   std::vector<int32_t> firstAt; ///< of `order`, by begin
-};
-
-/// By time, how high it is filled, and how many bytes may still be lost between items.
-struct Heights {
-  std::vector<int64_t> height, mayLose;
-
-  /// Whether `bytes` more may be lost at all times [begin, end).
-  bool canLose(int32_t begin, int32_t end, int64_t bytes) const {
-    return bytes == 0 || *std::min_element(mayLose.begin() + begin, mayLose.begin() + end) >= bytes;
-  }
-  /// Fills [begin, end) up to `top`, `lost` bytes of it with nothing; less than none to take them back.
-  void fill(int32_t begin, int32_t end, int64_t top, int64_t lost) {
-    for (int32_t time = begin; time < end; ++time) {
-      height[time] = top;
-      mayLose[time] -= lost;
-    }
-  }
 };
 
 class ConflictSearch {
@@ -112,13 +96,9 @@ ConflictSearch::ConflictSearch(const std::vector<Item> &given, int64_t floor, in
   for (const Item &item : items)
     lengths.push_back(item.end - item.begin);
   const size_t count = rankTimes(items);
-  heights.height.assign(count, floor);
-  heights.mayLose.assign(count, top - floor);
-  for (const Item &item : items) {
-    for (int32_t time = item.begin; time < item.end; ++time)
-      heights.mayLose[time] -= item.size;
+  heights = Heights(items, count, floor, top);
+  for (const Item &item : items)
     steps += item.end - item.begin + 40;
-  }
   preference.emplace(items, std::move(lengths), count, seed);
 }
 
@@ -260,10 +240,7 @@ bool ConflictSearch::search() {
   return true;
 }
 
-bool ConflictSearch::run() {
-  return std::all_of(heights.mayLose.begin(), heights.mayLose.end(), [](int64_t may) { return may >= 0; }) &&
-         search();
-}
+bool ConflictSearch::run() { return heights.canHold() && search(); }
 
 std::optional<std::vector<int64_t>> packWithBackjumps(const std::vector<Item> &items, int64_t floor,
                                                       int64_t top, uint32_t seed, int64_t endSteps,

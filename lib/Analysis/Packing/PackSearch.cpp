@@ -65,11 +65,10 @@ void Search::tryFilling(Filling filling, const Weights &weights) {
   keepIfBetter(lastFilled);
 }
 
-/// Whether a packing below `top` was found.
-bool Search::findBelow(int64_t top, uint32_t attempts, int64_t endSteps) {
+bool Search::findBelow(Pack *pack, int64_t top, uint32_t attempts, int64_t endSteps) {
   for (uint32_t seed = 0; seed < attempts && steps() < endSteps; ++seed)
     if (std::optional<std::vector<int64_t>> offsets =
-            packBelow(items, component.floor, top, seed, endSteps - placer.steps(), fillingSteps)) {
+            pack(items, component.floor, top, seed, endSteps - placer.steps(), fillingSteps)) {
       keepIfBetter(packed(std::move(*offsets)));
       return true;
     }
@@ -79,31 +78,20 @@ bool Search::findBelow(int64_t top, uint32_t attempts, int64_t endSteps) {
 void Search::tighten(int64_t target, int64_t maxSteps) {
   const int64_t endSteps = steps() + maxSteps;
   // Where nothing may be lost nearly every move is forced, and another order is soon tried.
-  if (findBelow(target, 8, steps() + maxSteps / 8))
+  if (findBelow(packBelow, target, 8, steps() + maxSteps / 8))
     return;
-  while (best.top > target && findBelow(target + (best.top - target) / 2, 3, endSteps)) {
+  while (best.top > target && findBelow(packBelow, target + (best.top - target) / 2, 3, endSteps)) {
   }
-}
-
-/// Whether a packing below `top` was found before `endSteps`.
-bool Search::backjumpBelow(int64_t top, int64_t endSteps) {
-  for (uint32_t seed = 0; steps() < endSteps; ++seed)
-    if (std::optional<std::vector<int64_t>> offsets =
-            packWithBackjumps(items, component.floor, top, seed, endSteps - placer.steps(), fillingSteps)) {
-      keepIfBetter(packed(std::move(*offsets)));
-      return true;
-    }
-  return false;
 }
 
 void Search::backjump(int64_t target, int64_t known, int64_t maxSteps) {
   const int64_t endSteps = steps() + maxSteps;
-  if (backjumpBelow(target, steps() + maxSteps / 2))
+  if (findBelow(packWithBackjumps, target, UINT32_MAX, steps() + maxSteps / 2))
     return;
   // What half of the way is too far for is tried at three quarters, and so on: the bound may be out of reach.
   for (int64_t floor = target; known - floor > target / 1024 && steps() < endSteps;) {
     const int64_t middle = floor + (known - floor) / 2;
-    if (backjumpBelow(middle, std::min(endSteps, steps() + maxSteps / 8)))
+    if (findBelow(packWithBackjumps, middle, UINT32_MAX, std::min(endSteps, steps() + maxSteps / 8)))
       known = best.top;
     else
       floor = middle;

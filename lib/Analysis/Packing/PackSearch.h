@@ -14,6 +14,9 @@
 #include "Skyline.h"
 
 #include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
 
 namespace ds::analysis::detail {
 
@@ -75,8 +78,11 @@ private:
   bool keep(const Packing &packing, std::vector<int32_t> order, Fit fit);
   /// The same for addresses that came from elsewhere.
   void keepIfBetter(const Packing &packing);
-  bool findBelow(int64_t top, uint32_t attempts, int64_t endSteps);
-  bool backjumpBelow(int64_t top, int64_t endSteps);
+  /// Packs below a top by a seed: the addresses, or none. The last is the steps so far.
+  using Pack = std::optional<std::vector<int64_t>>(const std::vector<Item> &items, int64_t floor, int64_t top,
+                                                   uint32_t seed, int64_t endSteps, int64_t &steps);
+  /// Whether `pack` found one below `top` in so many attempts, before `endSteps`.
+  bool findBelow(Pack *pack, int64_t top, uint32_t attempts, int64_t endSteps);
   /// Places the items in the order given by first fit, until one sticks out of `target`; returns how many do
   /// not.
   size_t countBelow(const std::vector<int32_t> &order, int64_t target);

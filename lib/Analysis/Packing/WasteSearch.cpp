@@ -2,6 +2,7 @@
 
 #include "WasteSearch.h"
 
+#include "Heights.h"
 #include "ItemTimes.h"
 #include "Random.h"
 #include "Valley.h"
@@ -36,16 +37,14 @@ private:
   bool search();
   bool tryItem(const Valley &valley, int32_t id);
   bool tryRise(const Valley &valley);
-  void lift(int32_t begin, int32_t end, int64_t to, int64_t lost);
 
-  std::vector<Item> items; ///< their times are indices of `height`
+  std::vector<Item> items; ///< their times are indices of `heights`
   int64_t movesLeft;
   int64_t endSteps;
   int64_t &steps;
-  std::vector<int32_t> order;    ///< items by begin, then as they are tried
-  std::vector<int32_t> firstAt;  ///< of `order`, by begin
-  std::vector<int64_t> height;   ///< of what is packed or lost, by time
-  std::vector<int64_t> mayLose;  ///< bytes, by time
+  std::vector<int32_t> order;   ///< items by begin, then as they are tried
+  std::vector<int32_t> firstAt; ///< of `order`, by begin
+  Heights heights;
   std::vector<uint8_t> isPlaced; ///< by item
   size_t open;                   ///< items that are not placed
 };
@@ -57,11 +56,7 @@ WasteSearch::WasteSearch(const std::vector<Item> &given, int64_t floor, int64_t 
     : offsets(given.size()), items(given), movesLeft(kMovesPerItem * int64_t(given.size())),
       endSteps(endSteps), steps(steps), isPlaced(given.size()), open(given.size()) {
   const size_t count = rankTimes(items);
-  height.assign(count, floor);
-  mayLose.assign(count, top - floor);
-  for (const Item &item : items)
-    for (int32_t time = item.begin; time < item.end; ++time)
-      mayLose[time] -= item.size;
+  heights = Heights(items, count, floor, top);
   sortItems(seed);
 }
 
@@ -78,7 +73,7 @@ void WasteSearch::sortItems(uint32_t seed) {
     return std::tuple(items[a].begin, -length[a], -items[a].size, a) <
            std::tuple(items[b].begin, -length[b], -items[b].size, b);
   });
-  firstAt = startsByBegin(items, height.size());
+  firstAt = startsByBegin(items, heights.height.size());
 }
 
 /// Whether the item before is the same and was not taken either: then neither is this one.
@@ -107,7 +102,7 @@ void WasteSearch::findMoves(const Valley &valley, size_t enough, Moves &moves) {
       if (moves.size() > enough)
         return;
     }
-    may = std::min(may, mayLose[begin]);
+    may = std::min(may, heights.mayLose[begin]);
   }
   if (valley.lowerWall() != kNoWall && valley.lowerWall() - valley.height <= may)
     moves.push_back(kRise);
@@ -117,10 +112,10 @@ void WasteSearch::findMoves(const Valley &valley, size_t enough, Moves &moves) {
 bool WasteSearch::chooseValley(Valley &chosen, Moves &moves) {
   Moves here;
   size_t fewest = std::numeric_limits<size_t>::max() - 1;
-  const auto count = int32_t(height.size());
+  const auto count = int32_t(heights.height.size());
   steps += int64_t(count);
   for (int32_t begin = 0; begin < count && fewest > 1;) {
-    const Valley valley = valleyAt(height, begin);
+    const Valley valley = valleyAt(heights.height, begin);
     begin = valley.end;
     if (valley.lowerWall() < valley.height)
       continue;
@@ -136,20 +131,12 @@ bool WasteSearch::chooseValley(Valley &chosen, Moves &moves) {
   return true;
 }
 
-/// Sets [begin, end) to the height `to` and takes `lost` from what may be lost there.
-void WasteSearch::lift(int32_t begin, int32_t end, int64_t to, int64_t lost) {
-  for (int32_t time = begin; time < end; ++time) {
-    height[time] = to;
-    mayLose[time] -= lost;
-  }
-}
-
 bool WasteSearch::tryRise(const Valley &valley) {
   const int64_t lost = valley.lowerWall() - valley.height;
-  lift(valley.begin, valley.end, valley.lowerWall(), lost);
+  heights.fill(valley.begin, valley.end, valley.lowerWall(), lost);
   if (search())
     return true;
-  lift(valley.begin, valley.end, valley.height, -lost);
+  heights.fill(valley.begin, valley.end, valley.height, -lost);
   return false;
 }
 
@@ -157,11 +144,10 @@ bool WasteSearch::tryItem(const Valley &valley, int32_t id) {
   const Item &item = items[id];
   const int64_t at = alignTo(valley.height, item.align), top = at + item.size;
   const int64_t lost = at - valley.height, gap = std::min(valley.leftWall, top);
-  for (int32_t time = item.begin; time < item.end; ++time)
-    if (mayLose[time] < lost)
-      return false;
-  lift(valley.begin, item.begin, gap, gap - valley.height);
-  lift(item.begin, item.end, top, lost);
+  if (!heights.canLose(item.begin, item.end, lost))
+    return false;
+  heights.fill(valley.begin, item.begin, gap, gap - valley.height);
+  heights.fill(item.begin, item.end, top, lost);
   offsets[id] = at;
   isPlaced[id] = 1;
   --open;
@@ -169,8 +155,8 @@ bool WasteSearch::tryItem(const Valley &valley, int32_t id) {
     return true;
   ++open;
   isPlaced[id] = 0;
-  lift(item.begin, item.end, valley.height, -lost);
-  lift(valley.begin, item.begin, valley.height, valley.height - gap);
+  heights.fill(item.begin, item.end, valley.height, -lost);
+  heights.fill(valley.begin, item.begin, valley.height, valley.height - gap);
   return false;
 }
 
@@ -190,9 +176,7 @@ bool WasteSearch::search() {
   return false;
 }
 
-bool WasteSearch::run() {
-  return std::all_of(mayLose.begin(), mayLose.end(), [](int64_t may) { return may >= 0; }) && search();
-}
+bool WasteSearch::run() { return heights.canHold() && search(); }
 
 std::optional<std::vector<int64_t>> packBelow(const std::vector<Item> &items, int64_t floor, int64_t top,
                                               uint32_t seed, int64_t endSteps, int64_t &steps) {

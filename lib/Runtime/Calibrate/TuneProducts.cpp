@@ -22,7 +22,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <limits>
 #include <memory>
 
@@ -151,12 +150,7 @@ Status write(const std::string &text, const std::string &path) {
     return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0
                ? Status()
                : Status(Error{ExitCode::Io, "cannot write to standard output", "name a file with -o"});
-  Result<AtomicFile> file = AtomicFile::create(path);
-  if (!file)
-    return file.error();
-  if (Status status = file->write(text); !status)
-    return status;
-  return file->commit();
+  return writeFileAtomically(path, text);
 }
 
 } // namespace

@@ -179,12 +179,7 @@ ConvPrimitive *createConv(const ConvForm *form, uint32_t threads, uint64_t works
 }
 
 bool runConv(ConvPrimitive *primitive, char *message, size_t messageBytes) {
-  return guarded(false, message, messageBytes, [&] {
-    useThreads(primitive->threads); // a property of the calling thread
-    for (const Step &step : primitive->steps)
-      step.primitive.execute(stream(), step.arguments);
-    return true;
-  });
+  return runSteps(*primitive, message, messageBytes);
 }
 
 void destroyConv(ConvPrimitive *primitive) { delete primitive; }

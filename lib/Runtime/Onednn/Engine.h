@@ -69,6 +69,17 @@ Value guarded(Value failure, char *message, size_t messageBytes, Body &&body) {
   return failure;
 }
 
+/// Runs the steps of a primitive that was made by so many threads; false, with a message, where it fails.
+template <class Primitive>
+bool runSteps(Primitive &primitive, char *message, size_t messageBytes) {
+  return guarded(false, message, messageBytes, [&] {
+    useThreads(primitive.threads); // a property of the calling thread
+    for (const Step &step : primitive.steps)
+      step.primitive.execute(stream(), step.arguments);
+    return true;
+  });
+}
+
 // The plugin's functions for convolutions (ConvPlugin.cpp).
 uint64_t convBytes(const ConvForm *form, uint32_t threads, char *message, size_t messageBytes);
 ConvPrimitive *createConv(const ConvForm *form, uint32_t threads, uint64_t workspaceBytes,

@@ -211,12 +211,7 @@ MatmulPrimitive *create(const MatmulDesc *original, uint32_t threads, uint64_t w
 }
 
 bool run(MatmulPrimitive *primitive, char *message, size_t messageBytes) {
-  return guarded(false, message, messageBytes, [&] {
-    useThreads(primitive->threads); // a property of the calling thread
-    for (const Step &step : primitive->steps)
-      step.primitive.execute(stream(), step.arguments);
-    return true;
-  });
+  return runSteps(*primitive, message, messageBytes);
 }
 
 void destroy(MatmulPrimitive *primitive) { delete primitive; }
