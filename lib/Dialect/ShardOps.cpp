@@ -6,6 +6,7 @@
 
 using namespace mlir;
 using namespace mlir::ds;
+namespace rt = ::ds::rt;
 
 //===----------------------------------------------------------------------===//
 // BucketOp
@@ -62,7 +63,7 @@ static LogicalResult verifyAlike(BucketOp bucket, ArrayRef<StateOp> members) {
       error.attachNote(member.getLoc()) << "member @" << member.getSymName() << " is declared here";
       return error;
     };
-    auto spellAxes = [&](::ds::rt::AxisSet axes) { return mesh ? mesh.getMesh().spell(axes) : ""; };
+    auto spellAxes = [&](rt::AxisSet axes) { return mesh ? mesh.getMesh().spell(axes) : ""; };
     if (first.getCutAxes() != member.getCutAxes())
       return refuse("cut along " + spellAxes(first.getCutAxes()), spellAxes(member.getCutAxes()));
     if (first.getAddendAxes() != member.getAddendAxes())
@@ -130,7 +131,7 @@ static int64_t partsOf(MeshOp mesh, Attribute entry) {
   return axes && mesh ? std::max<int64_t>(mesh.getSize(axes), 1) : 1;
 }
 
-/// Verifies that the state with a bucket fits it (C2, C3).
+/// Verifies that the state with a bucket fits it (C2, C3, C7).
 static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTableCollection &symbols) {
   if (!bucket)
     return state.emitOpError("expects a bucket, but got ") << state.getBucketAttr();
@@ -140,6 +141,8 @@ static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTab
                "expects a state with a bucket to be an untrained parameter, gradient, moment or "
                "master without aliases, but got role ")
            << stringifyRole(role);
+  if (state.getView() || state.getExisting())
+    return state.emitOpError("expects a state with a bucket to have no view: its members have theirs");
   RankedTensorType type = state.getTensorType();
   int64_t elements = bucket.getElements();
   if (type.getShape() != ArrayRef<int64_t>(elements)) {
@@ -161,9 +164,13 @@ static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTab
 static LogicalResult verifyShards(StateOp state) {
   RankedTensorType type = state.getTensorType();
   ArrayAttr shards = *state.getShards();
-  if (static_cast<int64_t>(shards.size()) != type.getRank())
-    return state.emitOpError("expects one entry in shards per dimension of ")
-           << type << ", but got " << shards.size();
+  ArrayRef<int64_t> view = state.getView().value_or(type.getShape());
+  if (shards.size() != view.size()) {
+    InFlightDiagnostic error = state.emitOpError("expects one entry in shards per dimension of ");
+    (state.getView() ? error << "the view " << state.getViewAttr() : error << type)
+        << ", but got " << shards.size();
+    return error;
+  }
   SmallVector<StringAttr> names;
   for (Attribute entry : shards)
     if (auto axes = dyn_cast<AxesAttr>(entry))
@@ -174,14 +181,34 @@ static LogicalResult verifyShards(StateOp state) {
     return failure();
   MeshOp mesh = MeshOp::lookup(state);
   for (auto [index, entry] : llvm::enumerate(shards))
-    if (type.getDimSize(index) % partsOf(mesh, entry) != 0)
-      return state.emitOpError("expects ")
-             << partsOf(mesh, entry) << " ranks to divide dimension " << index << ", but got " << type;
+    if (view[index] % partsOf(mesh, entry) != 0) {
+      InFlightDiagnostic error = state.emitOpError("expects ")
+                                 << partsOf(mesh, entry) << " ranks to divide dimension " << index;
+      (state.getView() ? error << " of its view" : error) << ", but got ";
+      state.getView() ? error << view[index] : error << type;
+      return error;
+    }
   int64_t part = state.getLocalType().getNumElements();
   if (state.getBucket() && part % BucketOp::kAlignment != 0)
     return state.emitOpError("expects parts of a multiple of ")
            << BucketOp::kAlignment << " elements for each rank, but got " << part;
   return success();
+}
+
+/// The view of `state` without cuts.
+static rt::Layout viewOf(StateOp state) {
+  rt::Layout layout;
+  if (std::optional<ArrayRef<int64_t>> view = state.getView())
+    layout.view = view->vec();
+  layout.existing = state.getExisting();
+  return layout;
+}
+
+/// What keeps the view of `state` from being one (C7, C8); empty where nothing does.
+static std::string findViewMistake(StateOp state) {
+  if (!state.getView() && !state.getExisting())
+    return {};
+  return rt::findMistake(rt::Mesh(), viewOf(state), state.getTensorType().getShape());
 }
 
 /// Verifies the addend axes of a parameter's gradient, and that nothing else has any (C6).
@@ -196,7 +223,7 @@ static LogicalResult verifyAddends(StateOp state) {
   if (failed(verifyAxes(state, state.getAddends()->getNames())))
     return failure();
   MeshOp mesh = MeshOp::lookup(state);
-  const ::ds::rt::AxisSet both = mesh.find(*state.getAddends()) & state.getCutAxes();
+  const rt::AxisSet both = mesh.find(*state.getAddends()) & state.getCutAxes();
   if (both.isEmpty())
     return success();
   return state.emitOpError("expects addends along axes that do not cut it, but got ")
@@ -213,11 +240,13 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
     if (failed(verifyBucketState(*this, symbolTable.lookupNearestSymbolFrom<BucketOp>(*this, name),
                                  symbolTable)))
       return failure();
+  if (std::string mistake = findViewMistake(*this); !mistake.empty())
+    return emitOpError() << mistake;
   return success(succeeded(getShards() ? verifyShards(*this) : success()) && succeeded(verifyAddends(*this)));
 }
 
-::ds::rt::AxisSet StateOp::getCutAxes() {
-  ::ds::rt::AxisSet axes;
+rt::AxisSet StateOp::getCutAxes() {
+  rt::AxisSet axes;
   ArrayAttr shards = getShardsAttr();
   MeshOp mesh = shards ? MeshOp::lookup(*this) : MeshOp();
   if (mesh)
@@ -226,7 +255,7 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
   return axes;
 }
 
-::ds::rt::AxisSet StateOp::getAddendAxes() {
+rt::AxisSet StateOp::getAddendAxes() {
   MeshOp mesh = MeshOp::lookup(*this);
   if (!mesh)
     return {};
@@ -240,13 +269,28 @@ bool StateOp::isSharded() {
   return llvm::any_of(*getShards(), [&](Attribute entry) { return partsOf(mesh, entry) > 1; });
 }
 
+rt::Layout StateOp::getLayout() {
+  rt::Layout layout = viewOf(*this);
+  MeshOp mesh = MeshOp::lookup(*this);
+  if (isSharded())
+    for (Attribute entry : getShardsAttr()) {
+      auto axes = dyn_cast<AxesAttr>(entry);
+      layout.cuts.push_back(axes ? mesh.find(axes) : rt::AxisSet());
+    }
+  return layout;
+}
+
+// A bucket asks before its members are verified: for a state that is none any answer will do.
 RankedTensorType StateOp::getLocalType() {
   RankedTensorType type = getTensorType();
-  if (!getShards())
-    return type;
-  MeshOp mesh = MeshOp::lookup(*this);
-  SmallVector<int64_t> shape(type.getShape());
-  for (auto [size, entry] : llvm::zip(shape, *getShards()))
-    size /= partsOf(mesh, entry);
-  return type.clone(shape);
+  SmallVector<int64_t> sizes(getView().value_or(type.getShape()));
+  if (ArrayAttr shards = getShardsAttr()) {
+    MeshOp mesh = MeshOp::lookup(*this);
+    for (auto [size, entry] : llvm::zip(sizes, shards))
+      size /= partsOf(mesh, entry);
+  }
+  if (!getView())
+    return type.clone(sizes);
+  return findViewMistake(*this).empty() ? type.clone(rt::packedShape(viewOf(*this), type.getShape(), sizes))
+                                        : type;
 }

@@ -22,6 +22,17 @@ ds.state @tied role(parameter) trainable addends (sp, tp) copy init(#ds.init<zer
 ds.state @cut role(buffer) shards [none, tp, sp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3x8x8xf32>
 // CHECK: ds.state @cut_twice role (buffer) shards [none, (dp.local, sp), none] init
 ds.state @cut_twice role(buffer) shards [none, (dp.local, sp), none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<3x8x8xf32>
+// A view is cut in its own dimensions, and its padding is no part of the state.
+// CHECK: ds.state @qkv role (parameter) trainable view [3, 12, 64, 768] shards [none, tp, none, none] init
+ds.state @qkv role(parameter) trainable view [3, 12, 64, 768] shards [none, tp, none, none] init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<2304x768xf32>
+// CHECK: ds.state @table role (parameter) trainable view [50264, 768] existing 50257 shards [tp, none] init
+ds.state @table role(parameter) trainable view [50264, 768] existing 50257 shards [tp, none] init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<50257x768xf32>
+// CHECK: ds.state @padded role (buffer) view [8, 3] existing 5 shards [(dp.local, sp), none] init
+ds.state @padded role(buffer) view [8, 3] existing 5 shards [(dp.local, sp), none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<5x3xf32>
+// A bucket holds the parts of its members, with their padding: 2 of 8 rows of 16 elements.
+// CHECK: ds.state @member role (parameter) trainable view [8, 4, 4] existing 7 shards [(dp.local, sp), none, none] init
+ds.state @member role(parameter) trainable view [8, 4, 4] existing 7 shards [(dp.local, sp), none, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<7x16xf32>
+ds.bucket @of_padded members [@member] offsets [0] elements 32
 
 // CHECK-LABEL: @collectives
 func.func @collectives(%x: tensor<512xf32>, %s: tensor<f32>, %v: tensor<4xf32>, %m: tensor<8x4xf32>) {

@@ -238,6 +238,45 @@ TEST(Lower, NamesTheAxesOfTheMesh) {
   EXPECT_EQ(program->buffers.at(program->states[0].buffer).shape, (std::vector<int64_t>{6, 2}));
 }
 
+// Views and what exists of them go into the layout; a rank's window has the state's rank, and a bucket's
+// shard is of parts with their padding.
+TEST(Lower, NamesViewsAndWhatExists) {
+  std::string said;
+  FailureOr<rt::Program> program =
+      lowerText(planned("[dp = 2, tp = 2]") +
+                    "  ds.state @qkv role(parameter) view [3, 4, 2, 5] shards [none, tp, none, none] "
+                    "init(#ds.init<normal, 0.0, 1.0>) home(device) {offset = 0 : i64} : tensor<24x5xf32>\n"
+                    "  ds.state @table role(parameter) view [8, 4] existing 7 shards [tp, none] "
+                    "init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 256 : i64} : tensor<7x4xf32>\n"
+                    "  ds.state @padded role(buffer) view [3, 2] existing 2 init(#ds.init<zero, 0.0, 0.0>) "
+                    "home(device) "
+                    "{offset = 320 : i64} : tensor<2x2xf32>\n"
+                    "  ds.state @w role(parameter) view [6, 4, 5] existing 5 shards [none, tp, none] "
+                    "init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<5x20xf32>\n"
+                    "  ds.bucket @k members [@w] offsets [0] elements 64\n"
+                    "  ds.state @k.exp_avg role(moment) slot(\"exp_avg\") bucket(@k) shards [dp] "
+                    "init(#ds.init<zero, 0.0, 0.0>) home(device) {offset = 384 : i64} : tensor<64xf32>\n"
+                    "func.func @last() attributes {ds.segment = #ds.segment<forward, backward, update>} {\n"
+                    "return\n}\n}",
+                said);
+  ASSERT_TRUE(succeeded(program)) << said;
+  ASSERT_EQ(program->states.size(), 4u);
+  const rt::State &qkv = program->states[0], &table = program->states[1], &padded = program->states[2],
+                  &moment = program->states[3];
+  const rt::AxisSet none, tp{1};
+  EXPECT_EQ(qkv.logicalShape, (std::vector<int64_t>{24, 5}));
+  EXPECT_EQ(qkv.layout, (rt::Layout{{none, tp, none, none}, {}, 0, 0, {3, 4, 2, 5}}));
+  EXPECT_EQ(program->buffers.at(qkv.buffer).shape, (std::vector<int64_t>{12, 5}));
+  EXPECT_EQ(table.logicalShape, (std::vector<int64_t>{7, 4}));
+  EXPECT_EQ(table.layout, (rt::Layout{{tp, none}, {}, 0, 0, {8, 4}, 7}));
+  EXPECT_EQ(program->buffers.at(table.buffer).shape, (std::vector<int64_t>{4, 4}));
+  EXPECT_EQ(padded.layout, (rt::Layout{{}, {}, 0, 0, {3, 2}, 2}));
+  EXPECT_EQ(program->buffers.at(padded.buffer).shape, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(moment.name, "w.exp_avg");
+  EXPECT_EQ(moment.layout, (rt::Layout{{none, tp, none}, {0}, 0, 32, {6, 4, 5}, 5}));
+  EXPECT_EQ(program->buffers.at(moment.buffer).shape, std::vector<int64_t>{32});
+}
+
 // A program has no word for an axis along which there is nobody else.
 TEST(Lower, RefusesCollectivesAlongAnAxisOfOneRank) {
   std::string said;

@@ -8,6 +8,7 @@
 #define DS_DIALECT_DS_H
 
 #include "ds/Runtime/Program/CommandKind.h"
+#include "ds/Runtime/Program/Layout.h"
 #include "ds/Runtime/Program/LibraryFn.h"
 #include "ds/Runtime/Program/Mesh.h"
 

@@ -22,6 +22,12 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     and along `addends`, but along none that cuts the parameter. A `copy` is a parameter that an earlier stage has as
     well, where it counts.
 
+    `view` is a shape in whose dimensions `shards` cuts, in place of the type's: each dimension of the type is the product
+    of some of its that follow each other. A rank's part has the type's rank: a fused `tensor<2304x768xf32>` with view
+    [3, 12, 64, 768] whose second dimension is cut in two is a `tensor<1152x768xf32>` on each rank. `existing` says that
+    the view has more rows than the type, and how many of its dimension 0 the type has: the others are padding, which
+    functions see, and which is zero; no file knows of it.
+
     `offset` is its place in the arena of its home, in bytes, in phase planned; `stay` how long a parameter stays where it
     was gathered, without one for a use. `read_names` are further names under which weights files may hold it, which are
     never written. A state that is `gathered_from` another is memory for what a step gathers once from that one: no value
@@ -33,14 +39,21 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     - (C2) only parameters are `trainable`; a state with a `bucket` is not, nor has it aliases.
     - (C3) `bucket` is a bucket; the state has rank 1 and as many elements, and is a parameter, gradient, moment or
       master; a parameter has the members' element type, and a rank's part is a multiple of 32 elements.
-    - (C4) `shards` has one entry per dimension, names no axis twice, and the ranks along the axes of an entry divide
-      its dimension.
+    - (C4) `shards` has one entry per dimension of the view, names no axis twice, and the ranks along the axes of an
+      entry divide its dimension.
     - (C5) gradients, moments and masters have a `slot`, and only these.
     - (C6) only parameters without a bucket have `addends`, axes of the mesh of which none cuts it, or are a `copy`.
+    - (C7) the existing rows of `view` have the type's elements, and its dimensions multiply to the type's; a state with
+      a `bucket` has none.
+    - (C8) only with a `view` there are `existing` rows: at least 1 and less than the view's dimension 0.
 
     Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
 
     Example: `ds.state @norm role (parameter) trainable addends tp init(#ds.init<constant, 1.000000e+00, 0.000000e+00>) home (device) : tensor<8xf32>`
+
+    Example: `ds.state @qkv role (parameter) trainable view [3, 12, 64, 768] shards [none, tp, none, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<2304x768xf32>`
+
+    Example: `ds.state @table role (parameter) trainable view [50264, 768] existing 50257 shards [tp, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<50257x768xf32>`
 
     Example: `ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>`
   }];
@@ -50,17 +63,21 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
                        OptionalAttr<Ds_AxesAttr>:$addends, UnitAttr:$copy,
                        Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<Ds_StayAttr>:$stay,
-                       OptionalAttr<StrArrayAttr>:$read_names, OptionalAttr<FlatSymbolRefAttr>:$gathered_from);
+                       OptionalAttr<StrArrayAttr>:$read_names, OptionalAttr<FlatSymbolRefAttr>:$gathered_from,
+                       OptionalAttr<DenseI64ArrayAttr>:$view, OptionalAttr<I64Attr>:$existing);
   let assemblyFormat = [{
     $sym_name `role` custom<InParens>($role) (`slot` `(` $slot^ `)`)? (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
-    (`bucket` `(` $bucket^ `)`)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
+    (`bucket` `(` $bucket^ `)`)? (`view` $view^)? (`existing` $existing^)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// The type of the state of all ranks together.
     RankedTensorType getTensorType() { return cast<RankedTensorType>(getType()); }
-    /// The type of one rank's part: what functions take and return. Requires a verified state.
+    /// The type of one rank's part, with its padding: what functions take and return. Requires a verified state.
     RankedTensorType getLocalType();
+    /// Which part that is of the state, as a program says it, but for its bucket. Requires the state's mesh to be
+    /// verified, if it has `shards`.
+    ::ds::rt::Layout getLayout();
     /// True when ranks hold different parts.
     bool isSharded();
     /// The axes that cut it.
@@ -74,7 +91,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
                                  "::mlir::RankedTensorType":$type), [{
     build($_builder, $_state, name, role, /*slot=*/StringAttr(), trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
           /*shards=*/ArrayAttr(), /*addends=*/AxesAttr(), /*copy=*/false, init, home, type, /*offset=*/IntegerAttr(), /*stay=*/StayAttr(),
-          /*read_names=*/ArrayAttr(), /*gathered_from=*/FlatSymbolRefAttr());
+          /*read_names=*/ArrayAttr(), /*gathered_from=*/FlatSymbolRefAttr(),
+          /*view=*/DenseI64ArrayAttr(), /*existing=*/IntegerAttr());
   }]>];
 }
 

@@ -34,18 +34,6 @@ void ProgramBuilder::addMesh() {
   program.dataAxes = mesh.find(mesh.getSamplesAttr());
 }
 
-std::vector<rt::AxisSet> ProgramBuilder::cutsOf(StateOp state) {
-  std::vector<rt::AxisSet> cuts;
-  if (!state.isSharded())
-    return cuts;
-  ArrayAttr shards = *state.getShards();
-  for (Attribute entry : shards) {
-    auto axes = dyn_cast<AxesAttr>(entry);
-    cuts.push_back(axes ? mesh.find(axes) : rt::AxisSet());
-  }
-  return cuts;
-}
-
 // One entry for each window, however many commands use it: the verifier and the runtime's set-up cost as much
 // as the table is long.
 uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides) {
@@ -146,7 +134,7 @@ rt::State ProgramBuilder::describeState(StateOp op) {
 
 void ProgramBuilder::addState(StateOp op, uint64_t offset) {
   rt::State state = describeState(op);
-  state.layout.cuts = cutsOf(op);
+  state.layout = op.getLayout();
   state.buffer = addBuffer(BufferType::getContiguous(op.getLocalType(), op.getHome()), offset);
   if (op.getRole() == Role::Scalar && isOutput(state.name))
     program.outputs.push_back({state.name, state.buffer});
@@ -174,9 +162,9 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
       state.init = toRuntimeInit(op.getInit());
       state.trainable = false;
     }
-    state.layout.cuts = cutsOf(member);
+    state.layout = member.getLayout();
     if (op.isSharded()) {
-      state.layout.bucket = cutsOf(op).front();
+      state.layout.bucket = op.getLayout().cuts.front();
       state.layout.offset = start;
       state.layout.shardElements = op.getLocalType().getNumElements();
       state.buffer = addBuffer(local, offset);

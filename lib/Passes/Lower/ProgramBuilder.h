@@ -41,8 +41,6 @@ private:
   friend CommandLowering;
 
   void addMesh();
-  /// Along which axes each dimension of `state` is cut; empty where none is.
-  std::vector<::ds::rt::AxisSet> cutsOf(StateOp state);
   LogicalResult addStates();
   ::ds::rt::State describeState(StateOp op);
   void addState(StateOp op, uint64_t offset);
