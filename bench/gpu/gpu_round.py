@@ -1,7 +1,7 @@
 """gpu_round.py - what a GPU machine does with a folder that gpu-test has packed.
 
 A round is a list of named steps. Each is one line of results.jsonl, written before the next step starts; a step that has
-its line is not made again. So a round may be ended at any time, by its budget, a signal or the power, and goes on where it
+its line is not measured again. So a round may be ended at any time, by its budget, a signal or the power, and goes on where it
 was. Nothing that fails ends it: the failure and all it said are noted, and the next step is made.
 """
 

@@ -65,7 +65,7 @@ void visitFields(Visitor &visitor, ValueWay &way) {
 }
 
 template <class Visitor>
-void visitFields(Visitor &visitor, RepeatedKind &kind) {
+void visitFields(Visitor &visitor, RecomputedKind &kind) {
   visitor("what", kind.what);
   visitor("values", kind.values);
   visitor("saved_bytes", kind.savedBytes);

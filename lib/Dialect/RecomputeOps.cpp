@@ -1,4 +1,4 @@
-//===- RecomputeOps.cpp - What backward makes again ---------------------------------===//
+//===- RecomputeOps.cpp - What backward recomputes ---------------------------------===//
 #include "ds/Dialect/Ds.h"
 
 using namespace mlir;

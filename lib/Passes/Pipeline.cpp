@@ -70,7 +70,7 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
   cheap.maxReuseElements = options.maxReuseElements;
   cheap.maxLiveElements = options.maxLiveElements;
   cheap.prefetchElements = options.prefetchElements;
-  cheap.calls = options.repeatsCalls;
+  cheap.calls = options.recomputesCalls;
   manager.addPass(createRematerializeCheap(cheap));
   // Updates run where their states live; on tensors still, so that all ops that could go there are seen.
   manager.addPass(createOffloadUpdates());
@@ -80,7 +80,7 @@ void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptio
 }
 
 void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // What is made again fuses with what reads it, so its ops must stand beside those.
+  // What is recomputed fuses with what reads it, so its ops must stand beside those.
   manager.addNestedPass<func::FuncOp>(createInlineRecompute());
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
   // No canonicalisation from here on: it would undo the private copies that regions live on.

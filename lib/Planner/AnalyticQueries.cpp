@@ -32,7 +32,7 @@ static PlanChoice choiceOf(const cost::Candidate &candidate) {
   choice.stepSeconds = candidate.seconds;
   choice.fits = candidate.fits;
   choice.basis = "rules";
-  // What a program makes again of attention alone is the op of that name, and where scores are stored none
+  // What a program recomputes of attention alone is the op of that name, and where scores are stored none
   // stands for it.
   choice.hasPass =
       cost::hasPass(plan) && (plan.recompute != cost::Recompute::Selective || plan.flashAttention);

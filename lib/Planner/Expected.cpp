@@ -17,7 +17,7 @@ Expected::Expected(ModuleOp module) {
   fits = residency->fits;
   slowCalls = residency->attentionInF32;
   double more = 0;
-  for (const RepeatedKind &kind : residency->again)
+  for (const RecomputedKind &kind : residency->again)
     more += std::max(0.0, kind.moreSeconds);
   hasPaid = more > kWorthTime * seconds;
 }

@@ -3,8 +3,8 @@
 // What is kept of the forward is chosen before there are buffers, by an estimate of what is live (the passes
 // of phase resident). The plan that is made of it shows by how much the estimate was off. Where it does not
 // fit because of that, or leaves much of the memory free while time was given up for it, what is kept is
-// chosen once more with that much less or more, and buffers are made again; at last as little is kept as can
-// be.
+// chosen once more with that much less or more, and buffers are placed again; at last as little is kept as
+// can be.
 //
 // How much memory gathers may fill, and how much attention's gradient has for its pieces, is decided by what
 // is live beside them. What the packing takes beyond that is known only once it is made: where a plan does

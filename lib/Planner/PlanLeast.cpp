@@ -1,8 +1,8 @@
 //===- PlanLeast.cpp - Plans that hold as little as can be -------------------------===//
 //
 // Whether a size of a model fits, such a plan mostly says: it is made without a search for what to hold, and
-// its peak grows with the size on a line. What takes least, the pieces of the loss and which groups are made
-// again, is the same for all sizes, and is found once, in phase resident.
+// its peak grows with the size on a line. What takes least, the pieces of the loss and which groups
+// are recomputed, is the same for all sizes, and is found once, in phase resident.
 //
 //===---------------------------------------------------------------------------===//
 #include "Expected.h"

@@ -8,7 +8,7 @@
 //
 // The choice rests on an estimate of what is live. Where that is so near the memory that whole losses may fit
 // after all, they are planned first. A plan that does not fit, or only by giving up more than was expected,
-// shows by how much the estimate was off: the choice is made again with so much less or more memory, and
+// shows by how much the estimate was off: the choice is repeated with so much less or more memory, and
 // planned if it is another.
 //
 //===---------------------------------------------------------------------------===//

@@ -38,17 +38,17 @@ void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
     report.lossChunks = loss;
 }
 
-void mlir::ds::describeMadeAgain(ModuleOp module, report::PlanReport &report) {
+void mlir::ds::describeRecomputed(ModuleOp module, report::PlanReport &report) {
   const std::optional<Residency> residency = getDecisions(module).residency;
   if (!residency)
     return;
-  for (const RepeatedKind &kind : residency->again)
-    report.madeAgain.push_back({kind.what, kind.values, kind.savedBytes, kind.moreSeconds});
-  llvm::stable_sort(report.madeAgain, [](const report::MadeAgain &a, const report::MadeAgain &b) {
+  for (const RecomputedKind &kind : residency->again)
+    report.recomputed.push_back({kind.what, kind.values, kind.savedBytes, kind.moreSeconds});
+  llvm::stable_sort(report.recomputed, [](const report::Recomputed &a, const report::Recomputed &b) {
     return a.moreSeconds > b.moreSeconds;
   });
   // What costs no time needs no reason.
-  for (const report::MadeAgain &again : report.madeAgain) {
+  for (const report::Recomputed &again : report.recomputed) {
     if (again.moreSeconds <= 0)
       break;
     std::string note;

@@ -13,7 +13,7 @@ namespace mlir::ds {
 void describeAttention(ModuleOp module, ::ds::report::PlanReport &report);
 
 /// Reports what the planned `module` recomputes in backward, and a note of what costs time.
-void describeMadeAgain(ModuleOp module, ::ds::report::PlanReport &report);
+void describeRecomputed(ModuleOp module, ::ds::report::PlanReport &report);
 
 /// Adds the largest values that had a choice, and what of forward is on the host.
 void describeLargestValues(ModuleOp module, ::ds::report::PlanReport &report);

@@ -73,14 +73,14 @@ static int64_t tokensPerStep(ModuleOp module) {
   return 0;
 }
 
-/// Operations of the library functions that one rank runs in a step, or of those that make again what forward
+/// Operations of the library functions that one rank runs in a step, or of those that recompute what forward
 /// made.
-static double flopsPerStep(ModuleOp module, bool onlyAgain = false) {
+static double flopsPerStep(ModuleOp module, bool onlyRecompute = false) {
   double flops = 0;
   for (func::FuncOp func : getSegments(module)) {
     auto runs = static_cast<double>(runsPerStep(func)); // goes through all states: not for each call
     for (CallOp call : func.getOps<CallOp>())
-      if (!onlyAgain || getWork(call) == Work::Recompute)
+      if (!onlyRecompute || getWork(call) == Work::Recompute)
         flops += runs * static_cast<double>(call.getFlops().value_or(0));
   }
   return flops;
@@ -181,14 +181,14 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   describeChoices(module, report);
   addCommunication(module, report);
   describeLoss(module, report);
-  describeMadeAgain(module, report);
+  describeRecomputed(module, report);
   describeLargestValues(module, report);
   describeAttention(module, report);
   addCheckpoint(module, report);
   addStorage(module, report);
   rank.lastRank = report.world - 1;
   report.flopsPerStep = report.hardwareFlops = flops * report.world;
-  report.modelFlops = (flops - flopsPerStep(module, /*onlyAgain=*/true)) * report.world;
+  report.modelFlops = (flops - flopsPerStep(module, /*onlyRecompute=*/true)) * report.world;
   report.tokensPerStep = tokensPerStep(module);
   report.ranks.push_back(std::move(rank));
   addHost(module, rates, report);

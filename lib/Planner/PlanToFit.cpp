@@ -30,7 +30,7 @@ static bool reduceEachMicroStep(ModuleOp module) {
   return succeeded(setTraining(module, training));
 }
 
-/// Whether the plan has anything on the host, or made again for time.
+/// Whether the plan has anything on the host, or recomputed for time.
 static bool hasGivenUp(ModuleOp planned) {
   const std::optional<Residency> residency = getDecisions(planned).residency;
   return residency && (residency->hostValues > 0 || Expected(planned).hasPaid);
@@ -98,7 +98,7 @@ namespace {
 /// A choice of what is kept with fewer mechanisms than the configuration leaves open.
 struct Narrowing {
   ChoiceOf kind;
-  bool usesHost, repeatsCalls;
+  bool usesHost, recomputesCalls;
 };
 constexpr Narrowing kNarrowings[] = {{ChoiceOf::NothingOnHost, false, true},
                                      {ChoiceOf::NoProductsRecomputed, true, false}};
@@ -134,7 +134,7 @@ static LogicalResult takeFastest(ModuleOp module, ModuleOp step, const PipelineO
   for (const Narrowing &narrowing : kNarrowings) {
     OwningOpRef<ModuleOp> other = step.clone();
     PipelineOptions used = options;
-    used.repeatsCalls = narrowing.repeatsCalls;
+    used.recomputesCalls = narrowing.recomputesCalls;
     if (!narrowing.usesHost && failed(setActivations(*other, OffloadOptions::Activations::Kept)))
       return failure();
     if (failed(planBy(*other, used, run, &PlanFitter::plan)))

@@ -79,7 +79,7 @@ static Status confirm(PlanChoice &choice, const PlanSettings &settings, const co
   return planned;
 }
 
-/// The row that leaves recomputation to the program and is as `choice` otherwise. Programs make again what
+/// The row that leaves recomputation to the program and is as `choice` otherwise. Programs recompute what
 /// memory asks for, so that this one fits wherever `choice` does, and takes no longer.
 static PlanChoice &openRowOf(std::vector<PlanChoice> &table, PlanChoice &choice) {
   auto row = llvm::find_if(table, [&](const PlanChoice &other) {

@@ -125,7 +125,7 @@ static void addAnswers(Json &json, const PlanReport &report) {
 }
 
 /// What saving takes and storage moves, the forms in which losses and attention are computed, and what is
-/// made again; keys only where there is a choice.
+/// recomputed; keys only where there is a choice.
 static void addForms(Json &json, const PlanReport &report) {
   if (const std::optional<LossChunks> &loss = report.lossChunks)
     json["loss_chunks"] = {{"chunks", loss->chunks},
@@ -139,7 +139,7 @@ static void addForms(Json &json, const PlanReport &report) {
                        {"bytes_read_per_step", storage->readBytes}};
   if (const std::optional<HostUse> &host = report.host)
     json["host"] = {{"node_bytes", host->nodeBytes}, {"page_locked_bytes", host->lockedBytes}};
-  for (const MadeAgain &again : report.madeAgain)
+  for (const Recomputed &again : report.recomputed)
     json["made_again"].push_back({{"what", again.what},
                                   {"values", again.values},
                                   {"saved_bytes", again.savedBytes},

@@ -1,6 +1,7 @@
 """check_words.py ROOT - one name a thing, the field's, in the manual, in descriptions of ops and passes, and in what the tools say.
 
 Readers search for the usual words. Looked at are README.md, CONTRIBUTING.md, docs/*.md, *.td, and string literals of lib, tools and include.
+Comments and names there are looked at for recomputation alone.
 """
 
 import re
@@ -17,6 +18,8 @@ RETIRED = [
     (r"(?:is|are|was|were) held to", "check against"),
     (r"updates? (?:\w+ ){0,4}go(?:es)? early|early updates?", "speculative update"),
 ]
+# What is not to be said in comments either, nor in names.
+RETIRED_IN_CODE = [(r"ma[dk]es?\s(?:[/#* ]+\s)?again|ma[dk]es?Again|MadeAgain|Repeater", "recompute, or repeat a step")]
 PATTERNS = [(re.compile(rf"\b(?:{pattern})\b".replace(" ", r"\s+"), re.I), word) for pattern, word in RETIRED]
 
 # Names that stay: options, passes and keys only grow.
@@ -40,19 +43,33 @@ def literals(code):
     return found
 
 
+def codes(root):
+    """(file, text) of all code that is looked at."""
+    for room in ("lib", "tools", "include"):
+        for path in sorted(found for ending in ("cpp", "h") for found in (root / room).rglob(f"*.{ending}")):
+            yield path, path.read_text()
+
+
 def texts(root):
     """(file, first line, text) of all that is looked at."""
     for path in [root / "README.md", root / "CONTRIBUTING.md", *sorted(root.glob("docs/*.md")), *sorted(root.glob("include/**/*.td"))]:
         if path.is_file():
             yield path, 1, path.read_text()
-    for room in ("lib", "tools", "include"):
-        for path in sorted(found for ending in ("cpp", "h") for found in (root / room).rglob(f"*.{ending}")):
-            yield from ((path, line, text) for line, text in literals(path.read_text()))
+    for path, code in codes(root):
+        yield from ((path, line, text) for line, text in literals(code))
+
+
+def faults_of_code(root):
+    for path, text in codes(root):
+        for pattern, word in RETIRED_IN_CODE:
+            for hit in re.finditer(pattern, text):
+                line = 1 + text.count("\n", 0, hit.start())
+                yield f'{path.relative_to(root)}:{line}: "{" ".join(hit[0].split())}": say {word}'
 
 
 def main():
     root = Path(sys.argv[1])
-    looked, faults = 0, []
+    looked, faults = 0, list(faults_of_code(root))
     for path, first, text in texts(root):
         looked += 1
         named = NAMES.sub(lambda name: "-" * len(name[0]), text)

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""check_recompute.py - what backward makes again has the bits of what forward made.
+"""check_recompute.py - what backward recomputes has the bits of what forward made.
 
     check_recompute.py gpt --out DIR --config ds_config.json --ranks 1,2 --steps 3 [--policies]
 
-Programs are planned once with all memory and once with so little that products or attention have to be made again, for a
+Programs are planned once with all memory and once with so little that products or attention have to be recomputed, for a
 pairwise cover of precision, accumulation, clipping and stage of ZeRO. Losses, norms and weights must be equal to the bit,
-though what is given up is poisoned, and most plans have to say that products or attention are made again. With --policies the configuration
-says what is made again, or what goes to the host, and memory is free.
+though what is given up is poisoned, and most plans have to say that products or attention are recomputed. With --policies the configuration
+says what is recomputed, or what goes to the host, and memory is free.
 """
 
 import os

@@ -5,7 +5,7 @@
 
 GPT and Llama, fp32, bf16 and fp16 with overflows, accumulation 1 and 4, clipping on and off, stages 0 to 3, one and two ranks; of
 each the run that keeps everything on the device, and beside it one run for each trick.  Losses, norms, skipped steps and weights
-must be equal to the bit.  DIR/matrix.jsonl gets a line as soon as a run is done; runs that have one are not made again, so that the
+must be equal to the bit.  DIR/matrix.jsonl gets a line as soon as a run is done; runs that have one are not repeated, so that the
 matrix can be stopped and gone on with.  --only takes rows whose name has all the words: `--only gpt nvme fp16`.
 """
 

@@ -1,4 +1,4 @@
-//===- ResidencyTest.cpp - One choice among keep, bring back, make again and pieces ==//
+//===- ResidencyTest.cpp - One choice among keep, bring back, recompute and pieces ==//
 #include "Residency/ResidencySolver.h"
 
 #include "gtest/gtest.h"
@@ -30,13 +30,13 @@ private:
     if (value == ways.size())
       return judge();
     const ResidencyValue &entry = problem.values[value];
-    for (int32_t way = kMadeAgain; way < int32_t(entry.homes.size()); ++way) {
+    for (int32_t way = kRecomputed; way < int32_t(entry.homes.size()); ++way) {
       bool isHad = way != kNotHad;
-      if ((!isHad && entry.isRead) || (way == kMadeAgain && !entry.again))
+      if ((!isHad && entry.isRead) || (way == kRecomputed && !entry.recompute))
         continue;
       bool canBe = true;
       for (uint32_t operand : entry.operands)
-        canBe &= way != kMadeAgain || ways[operand] != kNotHad;
+        canBe &= way != kRecomputed || ways[operand] != kNotHad;
       ways[value] = way;
       if (canBe)
         visit(value + 1);
@@ -52,7 +52,7 @@ private:
       if (ways[value] == kNotHad)
         continue;
       const ResidencyValue &entry = problem.values[value];
-      const ResidencyWay &way = ways[value] == kMadeAgain ? *entry.again : entry.homes[ways[value]];
+      const ResidencyWay &way = ways[value] == kRecomputed ? *entry.recompute : entry.homes[ways[value]];
       for (const ResidencyCharge &charge : way.charges)
         work[charge.resource] += charge.seconds;
       for (const ResidencyHold &hold : way.holds)
@@ -92,7 +92,7 @@ ResidencyProblem makeRandom(std::mt19937 &random) {
       if (random() % 4 == 0)
         value.operands.push_back(operand);
     if (!value.operands.empty())
-      value.again = ResidencyWay{{{0, int64_t(random() % 2), end - 1, end}}, {{0, double(random() % 5)}}};
+      value.recompute = ResidencyWay{{{0, int64_t(random() % 2), end - 1, end}}, {{0, double(random() % 5)}}};
     problem.values.push_back(value);
   }
   return problem;
@@ -138,7 +138,7 @@ ResidencyProblem makeExample() {
 TEST(Residency, OverlapsWhatItGivesUp) {
   ResidencyPlan plan = solve(makeExample());
   EXPECT_TRUE(plan.fits);
-  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, kMadeAgain, 1}));
+  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, kRecomputed, 1}));
   EXPECT_DOUBLE_EQ(plan.seconds, 11);
 }
 
@@ -204,7 +204,7 @@ TEST(Residency, HoldsLittleWhereNoChoiceHelps) {
   problem.values.push_back({true, {{{{0, 4, 0, 2}}, {}}}, ResidencyWay{{}, {{0, 0.5}}}, {0, 1}});
   ResidencyPlan plan = solve(problem);
   EXPECT_FALSE(plan.fits);
-  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, 0, kMadeAgain})); // 3 bytes in place of 4
+  EXPECT_EQ(plan.ways, (std::vector<int32_t>{0, 0, kRecomputed})); // 3 bytes in place of 4
 }
 
 /// Of layers that are all alike, as many are kept as fit: one price alone would keep all or none.
@@ -239,10 +239,10 @@ TEST(Residency, MakesThousandsOfChoices) {
   EXPECT_LE(plan.distance(), 0.001) << plan.seconds << " against " << plan.bound;
 }
 
-/// A chain in which each value may be made again from the one before: were all one part, each round of the
+/// A chain in which each value may be recomputed from the one before: were all one part, each round of the
 /// search would take a time that grows with its square.
 /// A loss of 32 bytes at moments 1 and 2, or in pieces of half and of a quarter that cost more, beside 6
-/// bytes of a value that can be made again, for `seconds`, and 4 bytes of all else.
+/// bytes of a value that can be recomputed, for `seconds`, and 4 bytes of all else.
 ResidencyProblem makeLoss(int64_t budget, double seconds) {
   ResidencyProblem problem;
   problem.spaces.push_back({budget, {4, 4, 4, 4}});
@@ -258,14 +258,14 @@ TEST(Residency, MakesALossInTheFewestPieces) {
   EXPECT_EQ(solve(makeLoss(42, 0.5)).ways, Ways({0, 0})); // all of it fits
   EXPECT_EQ(solve(makeLoss(41, 0.5)).ways, Ways({0, 1}));
   EXPECT_EQ(solve(makeLoss(26, 0.5)).ways, Ways({0, 1}));
-  EXPECT_EQ(solve(makeLoss(20, 0.5)).ways, Ways({kMadeAgain, 1})); // 0.8 s, where quarters take 0.9
+  EXPECT_EQ(solve(makeLoss(20, 0.5)).ways, Ways({kRecomputed, 1})); // 0.8 s, where quarters take 0.9
   EXPECT_EQ(solve(makeLoss(19, 0.5)).ways, Ways({0, 2}));
-  EXPECT_EQ(solve(makeLoss(12, 0.5)).ways, Ways({kMadeAgain, 2}));
+  EXPECT_EQ(solve(makeLoss(12, 0.5)).ways, Ways({kRecomputed, 2}));
 }
 
 TEST(Residency, LeavesALossWholeWhereAnotherIsCheaperToGiveUp) {
   using Ways = std::vector<int32_t>;
-  EXPECT_EQ(solve(makeLoss(41, 0.2)).ways, Ways({kMadeAgain, 0}));
+  EXPECT_EQ(solve(makeLoss(41, 0.2)).ways, Ways({kRecomputed, 0}));
   EXPECT_EQ(solve(makeLoss(35, 0.2)).ways, Ways({0, 1})); // without it 36 bytes are still too many
 }
 
@@ -276,7 +276,7 @@ TEST(Residency, TiesNothingToWhatIsReadAnyway) {
   for (uint32_t index = 0; index < 10; ++index) {
     problem.values.push_back({true, {{{{0, 5, index, 20 - index}}, {}}}, std::nullopt, {}});
     if (index > 0)
-      problem.values.back().again = ResidencyWay{{}, {{0, 0.1}}},
+      problem.values.back().recompute = ResidencyWay{{}, {{0, 0.1}}},
       problem.values.back().operands = {index - 1};
   }
   EXPECT_EQ(detail::ResidencyParts(problem).parts.size(), 10u);
@@ -307,7 +307,7 @@ TEST(ResidencyCheck, FindsWhatIsWrong) {
     return check(plan, problem).value_or("");
   };
   EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[0] = kNotHad; }), "value 0 is read, but not had");
-  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[0] = kMadeAgain; }), "value 0 has no way -2");
+  EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[0] = kRecomputed; }), "value 0 has no way -2");
   EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways[2] = 2; }), "value 2 has no way 2");
   EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.ways.pop_back(); }), "expects ways of 3 values, but got 2");
   EXPECT_EQ(fault([](ResidencyPlan &plan) { plan.peakBytes[0] = 7; }),

@@ -91,7 +91,7 @@ protected:
 
   /// The step's problem, on an H100.
   dialect::ResidencyModel makeModel(const dialect::ResidencyLimits &limits,
-                                    const dialect::RepeatPlan &repeats) {
+                                    const dialect::RecomputePlan &repeats) {
     dialect::Machine machine;
     machine.cluster = "h100-80g";
     EXPECT_TRUE(succeeded(setMachine(*module, machine)));
@@ -107,7 +107,7 @@ protected:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   func::FuncOp func;
-  dialect::RepeatRules rules;
+  dialect::RecomputeRules rules;
   std::optional<dialect::SegmentMemory> memory;
 };
 
@@ -153,16 +153,16 @@ TEST_F(SegmentMemory, GathersNothingAheadWhereMemoryIsShort) {
   EXPECT_GT(ahead, needed);
 }
 
-/// What is made again of a gathered weight takes it from the gather of backward, which is there from then on.
-TEST_F(SegmentMemory, GathersEarlyForWhatIsMadeAgain) {
+/// What is recomputed of a gathered weight takes it from the gather of backward, which is there from then on.
+TEST_F(SegmentMemory, GathersEarlyForWhatIsRecomputed) {
   read(kEarly);
   dialect::ResidencyLimits limits;
   limits.isNothingAhead = true;
-  dialect::RepeatPlan repeats{dialect::RepeatPlan::Kind::Demanded};
+  dialect::RecomputePlan repeats{dialect::RecomputePlan::Kind::Demanded};
   repeats.demanded.ops = {"matmul"};
   const dialect::ResidencyModel model = makeModel(limits, repeats);
   const auto product = llvm::find_if(model.problem.values, [](const ::ds::analysis::ResidencyValue &value) {
-    return value.again.has_value();
+    return value.recompute.has_value();
   });
   ASSERT_NE(product, model.problem.values.end());
   ASSERT_EQ(product->operands.size(), 1u);

@@ -78,7 +78,7 @@ TEST_F(PlanToFit, NeedsWhatIsLiveWithNothingHeldByChoice) {
   EXPECT_LT(arena, withChoice);
   EXPECT_LE(least, arena);
   EXPECT_GT(least, arena - 2 * 256 * 256 * 4);
-  EXPECT_NEAR(double(dialect::findLeastLive(*module)), double(least), 64); // scalars are kept or made again
+  EXPECT_NEAR(double(dialect::findLeastLive(*module)), double(least), 64); // scalars are kept or recomputed
 }
 
 /// One plan shows that no other of its buffers would fit.

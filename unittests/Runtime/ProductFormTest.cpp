@@ -217,7 +217,7 @@ TEST(ProductForm, RefusesWhatWouldChangeTheNumbers) {
   EXPECT_FALSE(native);
 }
 
-TEST(ProductForm, AProductMadeAgainHasTheSameKey) {
+TEST(ProductForm, ARecomputedProductHasTheSameKey) {
   ProgramBuilder b;
   const uint32_t a = b.keep({kRows, kDepth}), w = b.keep({kColumns, kDepth}), y = b.keep({kRows, kColumns}),
                  wide = b.keep({kRows, 2 * kColumns});

@@ -97,7 +97,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
   EXPECT_TRUE(again->tf32);
   EXPECT_EQ(again->storage, program.storage);
   EXPECT_EQ(again->predicted.peakBytes, 123u);
-  EXPECT_EQ(again->predicted.againFlops, 1e8);
+  EXPECT_EQ(again->predicted.recomputeFlops, 1e8);
   EXPECT_EQ(again->predicted.peakFlopsPerSecond, 2e12);
   EXPECT_TRUE(again->nodeLocalSaves);
   EXPECT_EQ(again->watch, program.watch);

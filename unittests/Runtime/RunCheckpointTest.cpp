@@ -77,7 +77,7 @@ TEST_F(RunCheckpointTest, GoesOnAsIfNeverStopped) {
   }
 }
 
-/// Steps that are made again are there once, and each line says when it was written and after how many
+/// Steps that are repeated are there once, and each line says when it was written and after how many
 /// samples.
 TEST_F(RunCheckpointTest, ALogGoesOnToo) {
   const std::string options =

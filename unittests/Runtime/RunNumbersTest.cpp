@@ -68,7 +68,7 @@ TEST_F(RunNumbersTest, EndsWhenEveryStepIsSkipped) {
   EXPECT_THAT(outcome.err, HasSubstr("step 50: 50 steps in a row were skipped for gradients that are not"));
 }
 
-/// The states of a first step can be had again, and then the step can be made again.
+/// The states of a first step can be had again, and then the step can be repeated.
 TEST_F(RunNumbersTest, NamesTheFirstLostNumber) {
   writeData("bad.safetensors", 64, /*badSample=*/5);
   const Outcome alone = run("--data bad.safetensors --steps 3");

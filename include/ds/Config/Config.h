@@ -154,7 +154,7 @@ struct ActivationCheckpointing {
   std::vector<int64_t> layers;  ///< that alone are; empty: all
   std::vector<std::string> ops; ///< by name: their results alone are
 
-  /// Whether it names what is made again.
+  /// Whether it names what is recomputed.
   bool demands() const {
     return partitionActivations || cpuCheckpointing || numberCheckpoints || selective || !layers.empty() ||
            !ops.empty();
@@ -292,7 +292,7 @@ std::vector<Refusal> refusedForProgram(const Config &config);
 Status checkForProgram(const Config &config);
 
 /// The configuration without the keys that programs do not have yet and that change no number (where states
-/// live, what is made again, how it overlaps), each told by a notice that begins with "IGNORED". What changes
+/// live, what is recomputed, how it overlaps), each told by a notice that begins with "IGNORED". What changes
 /// numbers stays, and is refused as ever.
 Result<Config> readIgnoringUnavailable(ConfigSource source);
 

@@ -38,11 +38,11 @@ struct ValueWay {
 };
 
 /// What is recomputed and could have been kept, of one kind of op.
-struct RepeatedKind {
+struct RecomputedKind {
   std::string what;
   int64_t values = 0, savedBytes = 0; ///< at most, of one segment
   double moreSeconds = 0;
-  bool operator==(const RepeatedKind &) const = default;
+  bool operator==(const RecomputedKind &) const = default;
 };
 
 /// The next best way to have a value, and what it would add.
@@ -79,7 +79,7 @@ struct LossResidency {
 
 /// What ds-rematerialize-cheap chose. Bytes and seconds are estimates.
 struct Residency {
-  std::vector<RepeatedKind> again;
+  std::vector<RecomputedKind> again;
   std::vector<ResidentValue> largest;
   int64_t attentionInF32 = 0;            ///< gradients of attention without cuDNN
   int64_t hostValues = 0, hostBytes = 0; ///< of forward, on the host between their uses

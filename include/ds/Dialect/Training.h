@@ -131,7 +131,7 @@ struct OffloadOptions {
   bool parametersOnNvme = false; ///< and parameters, but for so many elements:
   int64_t maxInCpu = 0;
   Activations activations = Activations::Kept; ///< what forward makes for backward
-  bool checkpoints = false;                    ///< what layers that are made again are made of
+  bool checkpoints = false;                    ///< what layers that are recomputed are made of
 
   bool isNone() const {
     return optimizer == 0 && !parameters && activations == Activations::Kept && !checkpoints;
@@ -139,15 +139,15 @@ struct OffloadOptions {
   bool operator==(const OffloadOptions &) const = default;
 };
 
-/// What backward makes again instead of reading what forward kept, as far as ds-rematerialize-cheap is told
+/// What backward recomputes instead of reading what forward kept, as far as ds-rematerialize-cheap is told
 /// so; what is left open it chooses by the memory that there is.
 struct RecomputeOptions {
-  int64_t checkpoints = 0; ///< parts of forward that are made again, each from what enters it; 0: `interval`
+  int64_t checkpoints = 0; ///< parts of forward that are recomputed, each from what enters it; 0: `interval`
   int64_t interval = 0;    ///< layers of such a part; 0: left open
-  std::vector<int64_t> layers;  ///< numbers of the layers that are made again; empty: all, in parts as above
-  std::vector<std::string> ops; ///< names of ops ("attention") whose results are made again
+  std::vector<int64_t> layers;  ///< numbers of the layers that are recomputed; empty: all, in parts as above
+  std::vector<std::string> ops; ///< names of ops ("attention") whose results are recomputed
 
-  /// Whether whole parts of forward must be made again.
+  /// Whether whole parts of forward must be recomputed.
   bool demandsLayers() const { return checkpoints > 0 || interval > 0 || !layers.empty(); }
   bool isOpen() const { return !demandsLayers() && ops.empty(); }
   bool operator==(const RecomputeOptions &) const = default;

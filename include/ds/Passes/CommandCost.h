@@ -33,7 +33,7 @@ int64_t ranksOnNode(ModuleOp module, const ::ds::cost::Rates &rates);
 /// `sharing` ranks of a node that copy at the same time.
 double hostCopySeconds(double bytes, const ::ds::cost::Rates &rates, int64_t sharing = 1);
 
-/// What becomes of updates that ds-speculate-updates has made early: they stand, all are made again, or, for
+/// What becomes of updates that ds-speculate-updates has made early: they stand, all are repeated, or, for
 /// comparison, they are all made once, when the norm is known.
 enum class EarlyUpdates : uint8_t { Stand, Redone, Waiting };
 

@@ -11,8 +11,8 @@ namespace mlir::ds {
 
 /// What the pipelines need beyond the IR, its `ds.training` and its `ds.machine`.
 struct PipelineOptions {
-  std::string tuning;       ///< file of ds-run --tune; empty: products are made as they always were
-  bool repeatsCalls = true; ///< products, attention and reductions may be recomputed where that is open
+  std::string tuning;          ///< file of ds-run --tune; empty: products are made as they always were
+  bool recomputesCalls = true; ///< products, attention and reductions may be recomputed where that is open
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
   int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
   unsigned stagingSets = 2;        ///< of windows of storage that the host updates
@@ -26,7 +26,7 @@ void buildStepPipeline(OpPassManager &manager);
 /// step -> sharded: what one rank holds, does and sends.
 void buildShardPipeline(OpPassManager &manager);
 
-/// sharded -> resident: what stays in memory until it is read, and what is made again.
+/// sharded -> resident: what stays in memory until it is read, and what is recomputed.
 void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options);
 
 /// resident -> scheduled: kernels, issue order, buffers, streams and events. First what memory has no say in,

@@ -32,7 +32,7 @@ struct Proposal {
   /// Where the optimizer's states, or the parameters of stage 3, live.
   void setOptimizerHome(config::Home home);
   void setParameterHome(config::Home home);
-  /// What is made again whatever memory there is: "none", "attention" or "all".
+  /// What is recomputed whatever memory there is: "none", "attention" or "all".
   void setRecompute(const std::string &recompute);
   /// A micro-batch that divides the present one's samples of a step, which stay as many.
   void setMicroBatch(int64_t micro);

@@ -143,15 +143,15 @@ struct LossChunks {
   double moreSeconds = 0;       ///< of the predicted step, beside that plan
 };
 
-/// Values of the forward that backward makes again in place of reading what was kept: by ops of one kind.
-struct MadeAgain {
+/// Values of the forward that backward recomputes in place of reading what was kept: by ops of one kind.
+struct Recomputed {
   std::string what;       ///< the op: "gelu"
   int64_t values = 0;     ///< of the segment in which they save most; 0: others alone are made of them
   int64_t savedBytes = 0; ///< that they would hold there
   double moreSeconds = 0; ///< of a step's kernels, as expected; negative: it saves time as well
 };
 
-/// A large value that could have been had in several ways: kept, made again, gathered again, on the host.
+/// A large value that could have been had in several ways: kept, recomputed, gathered again, on the host.
 struct ResidentValue {
   std::string what, layer; ///< the op that makes it, and where; of a gathered parameter its state
   int64_t bytes = 0;
@@ -239,7 +239,7 @@ struct PlanReport {
   bool hostsFit = true; ///< host memory and storage suffice as well
   bool tf32 = false;    ///< products of fp32 factors are computed in tf32
   double flopsPerStep = 0;
-  /// Operations of a step over all ranks that the model needs, and with what backward makes again; 0: not
+  /// Operations of a step over all ranks that the model needs, and with what backward recomputes; 0: not
   /// known.
   double modelFlops = 0, hardwareFlops = 0;
   double peakFlops = 0;                     ///< of a device, in the type that products are in; 0: not known
@@ -247,7 +247,7 @@ struct PlanReport {
   std::optional<TrainingRun> run;           ///< none: no question was asked about it
   int64_t parameters = 0;                   ///< elements
   std::optional<LossChunks> lossChunks;     ///< none: losses are whole
-  std::vector<MadeAgain> madeAgain;         ///< what costs most seconds first
+  std::vector<Recomputed> recomputed;       ///< what costs most seconds first
   std::vector<ResidentValue> largestValues; ///< the largest first
   HostActivations hostActivations;
   std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention

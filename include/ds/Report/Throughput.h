@@ -9,7 +9,7 @@ namespace ds::report {
 /// What the predicted step of a plan amounts to; empty where it is not known.
 struct Throughput {
   std::optional<double> tokensPerSecond; ///< of all ranks
-  /// Shares of the devices' peak: of what the model needs (MFU), and with what backward makes again (HFU).
+  /// Shares of the devices' peak: of what the model needs (MFU), and with what backward recomputes (HFU).
   std::optional<double> modelUtilisation, hardwareUtilisation;
 };
 

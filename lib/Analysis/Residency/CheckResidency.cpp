@@ -29,13 +29,13 @@ std::optional<std::string> findTaken(const ResidencyPlan &plan, const ResidencyP
         return name + " is read, but not had";
       continue;
     }
-    if (way == kMadeAgain ? !value.again : way < 0 || size_t(way) >= value.homes.size())
+    if (way == kRecomputed ? !value.recompute : way < 0 || size_t(way) >= value.homes.size())
       return name + " has no way " + std::to_string(way);
-    if (way == kMadeAgain)
+    if (way == kRecomputed)
       for (uint32_t operand : value.operands)
         if (plan.ways[operand] == kNotHad)
           return name + " is recomputed from value " + std::to_string(operand) + ", which is not had";
-    taken.push_back(way == kMadeAgain ? *value.again : value.homes[way]);
+    taken.push_back(way == kRecomputed ? *value.recompute : value.homes[way]);
   }
   return std::nullopt;
 }

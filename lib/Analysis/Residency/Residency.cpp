@@ -150,8 +150,8 @@ double ResidencySolver::typicalPrice(std::optional<ResidencyMoment> where) const
   for (const ResidencyValue &value : problem.values) {
     for (const ResidencyWay &home : value.homes)
       add(home);
-    if (value.again)
-      add(*value.again);
+    if (value.recompute)
+      add(*value.recompute);
   }
   return seconds / bytes;
 }
@@ -343,8 +343,8 @@ static std::vector<size_t> findWorking(const ResidencyProblem &problem) {
   for (const ResidencyValue &value : problem.values) {
     for (const ResidencyWay &home : value.homes)
       add(home);
-    if (value.again)
-      add(*value.again);
+    if (value.recompute)
+      add(*value.recompute);
   }
   std::vector<size_t> working;
   for (size_t resource = 0; resource < most.size(); ++resource)
@@ -420,7 +420,7 @@ std::optional<std::string> findFault(const ResidencyProblem &problem) {
   for (size_t index = 0; index < problem.values.size(); ++index) {
     const ResidencyValue &value = problem.values[index];
     std::string name = "value " + std::to_string(index) + " ";
-    if (value.isRead && value.homes.empty() && !value.again)
+    if (value.isRead && value.homes.empty() && !value.recompute)
       return name + "is read, but cannot be had";
     for (uint32_t operand : value.operands)
       if (operand >= index)
@@ -428,7 +428,7 @@ std::optional<std::string> findFault(const ResidencyProblem &problem) {
     for (const ResidencyWay &home : value.homes)
       if (std::optional<std::string> fault = findFault(problem, home))
         return name + *fault;
-    if (std::optional<std::string> fault = value.again ? findFault(problem, *value.again) : std::nullopt)
+    if (auto fault = value.recompute ? findFault(problem, *value.recompute) : std::nullopt)
       return name + *fault;
   }
   return std::nullopt;

@@ -131,10 +131,10 @@ bool SlackFiller::isValid(const ResidencyPart &part, const Ways &local) const {
     const ResidencyValue &entry = problem.values[value];
     if (entry.isRead && at(value) == kNotHad)
       return false;
-    if (at(value) != kMadeAgain)
+    if (at(value) != kRecomputed)
       continue;
     const std::vector<uint32_t> links = linksOf(problem, value);
-    if (!entry.again ||
+    if (!entry.recompute ||
         std::any_of(links.begin(), links.end(), [&](uint32_t operand) { return at(operand) == kNotHad; }))
       return false;
   }
@@ -146,7 +146,7 @@ std::set<Ways> SlackFiller::choicesOf(const ResidencyPart &part) const {
   std::set<Ways> choices = parts.seen[part.shape];
   const Ways now = waysOf(part);
   for (size_t local = 0; part.values.size() <= kMostValues && local < part.values.size(); ++local)
-    for (int32_t way = kMadeAgain; way < int32_t(problem.values[part.values[local]].homes.size()); ++way) {
+    for (int32_t way = kRecomputed; way < int32_t(problem.values[part.values[local]].homes.size()); ++way) {
       Ways other = now;
       other[local] = way;
       if (isValid(part, other))

@@ -1,6 +1,6 @@
 //===- ResidencyParts.cpp - The cheapest choice of a part at given prices ---------===//
 //
-// A part's choice is a closure: a value is had, and perhaps made again, which implies that it is had and that
+// A part's choice is a closure: a value is had, and perhaps recomputed, which implies that it is had and that
 // its operands are. Having it costs its cheapest home; making it again costs the difference. Weights are
 // whole picoseconds, rounded down, so that their least sum is a bound. Layers are alike, and so are their
 // weights: what was solved for one is looked up for the others.
@@ -23,7 +23,7 @@ static constexpr int64_t kForbidden = int64_t(1) << 50, kDearest = int64_t(1) <<
 const ResidencyWay *wayOf(const ResidencyValue &value, int32_t way) {
   if (way == kNotHad)
     return nullptr;
-  return way == kMadeAgain ? &*value.again : &value.homes[way];
+  return way == kRecomputed ? &*value.recompute : &value.homes[way];
 }
 
 std::vector<uint32_t> linksOf(const ResidencyProblem &problem, uint32_t value) {
@@ -68,8 +68,8 @@ void ResidencyParts::findShapes() {
     for (uint32_t value : part.values) {
       const ResidencyValue &entry = problem.values[value];
       const std::vector<uint32_t> links = linksOf(problem, value);
-      signature.insert(signature.end(), {uint32_t(entry.homes.size()), entry.again.has_value(), entry.isRead,
-                                         uint32_t(links.size())});
+      signature.insert(signature.end(), {uint32_t(entry.homes.size()), entry.recompute.has_value(),
+                                         entry.isRead, uint32_t(links.size())});
       for (uint32_t operand : links)
         signature.push_back(std::lower_bound(part.values.begin(), part.values.end(), operand) -
                             part.values.begin());
@@ -123,13 +123,14 @@ void ResidencyParts::weigh(const ResidencyPart &part, const ResidencyPrices &pri
     for (size_t home = 0; home < entry.homes.size(); ++home)
       if (int64_t weight = weightOf(entry.homes[home], prices, sums); weight < least || cheapest == kNotHad)
         least = weight, cheapest = int32_t(home);
-    weights.insert(weights.end(),
-                   {least, entry.again ? weightOf(*entry.again, prices, sums) : kForbidden, cheapest});
+    weights.insert(
+        weights.end(),
+        {least, entry.recompute ? weightOf(*entry.recompute, prices, sums) : kForbidden, cheapest});
   }
 }
 
 ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const Weights &weights) const {
-  // Node 2v: value v is had; node 2v + 1: it is made again.
+  // Node 2v: value v is had; node 2v + 1: it is recomputed.
   ClosureProblem closure;
   for (uint32_t local = 0; local < part.values.size(); ++local) {
     const ResidencyValue &entry = problem.values[part.values[local]];
@@ -148,7 +149,7 @@ ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const We
     choice.weight += chosen[node] ? closure.nodes[node].weight : 0;
   for (uint32_t local = 0; local < part.values.size(); ++local)
     choice.ways.push_back(!chosen[2 * local]      ? kNotHad
-                          : chosen[2 * local + 1] ? kMadeAgain
+                          : chosen[2 * local + 1] ? kRecomputed
                                                   : int32_t(weights[kWeightsOfValue * local + 2]));
   dropUnusedOf(part, choice.ways);
   return choice;
@@ -161,7 +162,7 @@ void ResidencyParts::dropUnusedOf(const ResidencyPart &part, Ways &ways) const {
     const uint32_t value = part.values[local];
     if (!problem.values[value].isRead && !isUsed[local])
       ways[local] = kNotHad;
-    if (ways[local] == kMadeAgain)
+    if (ways[local] == kRecomputed)
       for (uint32_t operand : linksOf(problem, value))
         isUsed[std::lower_bound(part.values.begin(), part.values.end(), operand) - part.values.begin()] =
             true;
@@ -193,7 +194,7 @@ void dropUnused(const ResidencyProblem &problem, Ways &ways) {
   for (size_t value = ways.size(); value-- > 0;) {
     if (!problem.values[value].isRead && !isUsed[value])
       ways[value] = kNotHad;
-    if (ways[value] == kMadeAgain)
+    if (ways[value] == kRecomputed)
       for (uint32_t operand : problem.values[value].operands)
         isUsed[operand] = true;
   }

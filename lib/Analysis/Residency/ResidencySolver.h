@@ -108,7 +108,7 @@ void fillSlack(const ResidencyProblem &problem, const ResidencyParts &parts, Way
 ResidencyLoad loadOf(const ResidencyProblem &problem, const Ways &ways);
 /// Bytes beyond the budget at the moment where they are most, and where that is; 0 bytes: all fits.
 std::pair<int64_t, ResidencyMoment> mostExceeded(const ResidencyProblem &problem, const ResidencyLoad &load);
-/// Drops what is neither read nor an operand of what is made again.
+/// Drops what is neither read nor an operand of what is recomputed.
 void dropUnused(const ResidencyProblem &problem, Ways &ways);
 
 } // namespace ds::analysis::detail

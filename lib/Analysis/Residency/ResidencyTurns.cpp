@@ -13,8 +13,8 @@ static ResidencyValue fixWay(const ResidencyValue &value, int32_t way) {
   ResidencyValue fixed{value.isRead, {}, std::nullopt, {}};
   if (way >= 0)
     fixed.homes = {value.homes[way]};
-  else if (way == kMadeAgain)
-    fixed.again = value.again, fixed.operands = value.operands;
+  else if (way == kRecomputed)
+    fixed.recompute = value.recompute, fixed.operands = value.operands;
   else
     fixed = value;
   return fixed;

@@ -3,7 +3,7 @@
 // Which form of a product is fastest only a clock can say, and a clock says something else each time. So it
 // is asked once, by `ds-run --tune` on the machine of the program, and its answers come in a file: equal
 // files give equal programs, and every rank and every run of one makes its products alike. A choice is found
-// by what a product made again has in common with the first; both then have the same bits.
+// by what a product recomputed has in common with the first; both then have the same bits.
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeCall.h"

@@ -1,4 +1,4 @@
-//===- InlineRecompute.cpp - What backward makes again, beside what reads it -------===//
+//===- InlineRecompute.cpp - What backward recomputes, beside what reads it -------===//
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"

@@ -177,13 +177,13 @@ LogicalResult CommandLowering::nameEvent(uint64_t event) {
   return success();
 }
 
-/// Makes again what the forward made: a part of its own for whoever counts what the model needs.
+/// Recomputes what the forward made: a part of its own for whoever counts what the model needs.
 static rt::Part partOf(Operation *op) {
   switch (getWork(op).value_or(Work::Evaluation)) {
   case Work::Forward:
     return rt::Part::Forward;
   case Work::Recompute:
-    return rt::Part::Again;
+    return rt::Part::Recompute;
   case Work::Backward:
   case Work::InputGradient:
   case Work::WeightGradient:

@@ -303,7 +303,8 @@ FailureOr<rt::Program> ProgramBuilder::build() {
     for (uint32_t index = 0; index < segment.numCommands; ++index) {
       const rt::Command &command = program.commands[segment.firstCommand + index];
       program.predicted.flopsPerStep += entry.count * command.flops;
-      program.predicted.againFlops += command.part == rt::Part::Again ? entry.count * command.flops : 0;
+      program.predicted.recomputeFlops +=
+          command.part == rt::Part::Recompute ? entry.count * command.flops : 0;
     }
   }
   return std::move(program);

@@ -31,9 +31,9 @@ static const analysis::ResidencyWay *keptWayOf(const ResidencyModel &model, size
   return homes.empty() ? nullptr : &homes.front();
 }
 
-/// Whether value `index` could have been kept and is made again.
-static bool isRepeated(const ResidencyModel &model, const analysis::ResidencyPlan &plan, size_t index) {
-  return plan.ways[index] == analysis::kMadeAgain && keptWayOf(model, index);
+/// Whether value `index` could have been kept and is recomputed.
+static bool isRecomputed(const ResidencyModel &model, const analysis::ResidencyPlan &plan, size_t index) {
+  return plan.ways[index] == analysis::kRecomputed && keptWayOf(model, index);
 }
 
 /// Seconds of compute that `way` costs.
@@ -47,28 +47,28 @@ static std::pair<int64_t, double> priceOf(const ResidencyModel &model, size_t in
   // What lies between a value and what it is made of would not be kept beside it.
   const analysis::ResidencyWay &way = *keptWayOf(model, index);
   double kept = value.isRead ? computeSecondsOf(way) : 0;
-  return {way.holds[0].bytes, computeSecondsOf(*value.again) - kept};
+  return {way.holds[0].bytes, computeSecondsOf(*value.recompute) - kept};
 }
 
-void mlir::ds::remarkRepeats(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
+void mlir::ds::remarkRecompute(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
   for (size_t index = 0; index < plan.ways.size(); ++index)
-    if (isRepeated(model, plan, index)) {
+    if (isRecomputed(model, plan, index)) {
       auto [bytes, seconds] = priceOf(model, index);
       model.valueOf(index).getDefiningOp()->emitRemark("is recomputed in backward: ")
           << bytes << " bytes are not kept, for " << llvm::formatv("{0:E2}", seconds) << " s a step";
     }
 }
 
-/// What is made again, by kind of op.
-static std::vector<RepeatedKind> describeRepeats(const ResidencyModel &model,
-                                                 const analysis::ResidencyPlan &plan) {
+/// What is recomputed, by kind of op.
+static std::vector<RecomputedKind> describeRecompute(const ResidencyModel &model,
+                                                     const analysis::ResidencyPlan &plan) {
   struct Group {
     DenseMap<uint32_t, std::pair<int64_t, int64_t>> ofSegment{}; ///< bytes, values
     double seconds = 0;
   };
   llvm::MapVector<StringRef, Group> groups;
   for (size_t index = 0; index < plan.ways.size(); ++index) {
-    if (!isRepeated(model, plan, index))
+    if (!isRecomputed(model, plan, index))
       continue;
     Group &group = groups[nameOf(model.valueOf(index).getDefiningOp())];
     auto [bytes, seconds] = priceOf(model, index);
@@ -77,7 +77,7 @@ static std::vector<RepeatedKind> describeRepeats(const ResidencyModel &model,
     if (model.problem.values[index].isRead)
       savedBytes += bytes, ++values;
   }
-  std::vector<RepeatedKind> again;
+  std::vector<RecomputedKind> again;
   for (const auto &[what, group] : groups) {
     std::pair<int64_t, int64_t> most;
     for (const auto &[segment, saved] : group.ofSegment)
@@ -100,8 +100,8 @@ static SmallVector<int32_t> waysOf(const ResidencyModel &model, size_t index) {
   SmallVector<int32_t> ways;
   for (size_t home = 0; home < value.homes.size(); ++home)
     ways.push_back(int32_t(home));
-  if (value.again)
-    ways.push_back(analysis::kMadeAgain);
+  if (value.recompute)
+    ways.push_back(analysis::kRecomputed);
   for (size_t refused = 0; refused < model.choices[index].refused.size(); ++refused)
     ways.push_back(kRefused - int32_t(refused));
   return ways;
@@ -111,7 +111,7 @@ static const analysis::ResidencyWay &wayOf(const ResidencyModel &model, size_t i
   if (way <= kRefused)
     return model.choices[index].refused[kRefused - way];
   const analysis::ResidencyValue &value = model.problem.values[index];
-  return way == analysis::kMadeAgain ? *value.again : value.homes[way];
+  return way == analysis::kRecomputed ? *value.recompute : value.homes[way];
 }
 
 /// Bytes of the device that `way` holds at its most.
@@ -136,7 +136,7 @@ static ValueWay describeWay(const ResidencyModel &model, size_t index, int32_t w
     const int64_t rows = rowsOf(model, index, way);
     return {rows == 0 ? HadBy::Whole : HadBy::Pieces, rows};
   }
-  if (way == analysis::kMadeAgain || way <= kRefused)
+  if (way == analysis::kRecomputed || way <= kRefused)
     return {way <= kRefused ? HadBy::Kept : HadBy::Recomputed};
   const analysis::ResidencyWay &home = model.problem.values[index].homes[way];
   if (choice.attention)
@@ -239,7 +239,7 @@ static std::optional<LossResidency> describeLosses(const ResidencyModel &model,
 
 Residency mlir::ds::describeResidency(const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
   Residency residency;
-  residency.again = describeRepeats(model, plan);
+  residency.again = describeRecompute(model, plan);
   residency.largest = describeLargest(model, plan);
   residency.attentionInF32 = model.countSlowAttention(plan);
   for (size_t index = 0; index < plan.ways.size(); ++index)

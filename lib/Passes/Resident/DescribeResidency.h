@@ -10,8 +10,8 @@ namespace mlir::ds {
 /// What `plan` has chosen.
 Residency describeResidency(const ResidencyModel &model, const ::ds::analysis::ResidencyPlan &plan);
 
-/// Remarks at the makers of values that are made again what that buys.
-void remarkRepeats(const ResidencyModel &model, const ::ds::analysis::ResidencyPlan &plan);
+/// Remarks at the makers of values that are recomputed what that buys.
+void remarkRecompute(const ResidencyModel &model, const ::ds::analysis::ResidencyPlan &plan);
 
 } // namespace mlir::ds
 

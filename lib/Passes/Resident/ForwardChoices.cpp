@@ -1,4 +1,4 @@
-//===- ForwardChoices.cpp - What of the forward may be kept or made again ---------===//
+//===- ForwardChoices.cpp - What of the forward may be kept or recomputed ---------===//
 //
 // Residual sums would join all layers to one part of the problem, for each can be made from the one before.
 // But what must be kept for that alone is as large as the sum, so that nothing is saved: such a value is kept
@@ -15,11 +15,12 @@ using namespace mlir;
 using namespace mlir::ds;
 
 /// Of what a value is made of alone, so many values are looked at: a chain of cheap ops would be gone through
-/// for each of its values. Beyond, less is found, and the value may be made again although that saves
+/// for each of its values. Beyond, less is found, and the value may be recomputed although that saves
 /// nothing.
 static constexpr size_t kMostPrivate = 512;
 
-ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &rules, const ValueCosts &costs)
+ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RecomputeRules &rules,
+                               const ValueCosts &costs)
     : memory(memory), rules(rules), costs(costs), isNeeded(memory.memories.size()),
       operands(memory.memories.size()), readers(memory.memories.size()) {
   findNeeded();
@@ -28,7 +29,7 @@ ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &r
   for (uint32_t index = 0; index < isNeeded.size(); ++index)
     if (isNeeded[index])
       all.push_back(describe(index));
-  // What only values are made of that are not made again after all is not needed either.
+  // What only values are made of that are not recomputed after all is not needed either.
   std::vector<bool> isUsed(isNeeded.size());
   for (ForwardChoice &choice : llvm::reverse(all)) {
     if (!memory.memories[choice.memory].isRead && !isUsed[choice.memory])
@@ -41,26 +42,26 @@ ForwardChoices::ForwardChoices(const SegmentMemory &memory, const RepeatRules &r
 }
 
 /// Of an op with several results only the largest is worth it; the others stay.
-bool ForwardChoices::mayRepeat(uint32_t index) const {
+bool ForwardChoices::mayRecompute(uint32_t index) const {
   Value value = memory.memories[index].value;
   Operation *maker = value.getDefiningOp();
   auto isLess = [&](Value a, Value b) {
     return memory.memories[*memory.find(a)].bytes < memory.memories[*memory.find(b)].bytes;
   };
-  return rules.mayRepeat(maker) &&
+  return rules.mayRecompute(maker) &&
          (maker->getNumResults() == 1 || *llvm::max_element(maker->getResults(), isLess) == value);
 }
 
 std::vector<uint32_t> ForwardChoices::findOperands(uint32_t index) const {
   std::vector<uint32_t> found;
-  if (!mayRepeat(index))
+  if (!mayRecompute(index))
     return found;
   for (Value operand : memory.memories[index].value.getDefiningOp()->getOperands()) {
     std::optional<uint32_t> known = memory.find(operand);
     if (!known || llvm::is_contained(found, *known))
       continue;
     bool isGathered = isa<CollectiveOpInterface>(memory.memories[*known].value.getDefiningOp());
-    if (!rules.repeatsCalls() || !isGathered)
+    if (!rules.recomputesCalls() || !isGathered)
       found.push_back(*known);
   }
   return found;
@@ -78,12 +79,12 @@ void ForwardChoices::findNeeded() {
   }
 }
 
-/// Notes what is made of a value that cannot be made again, by way of such as backward does not read.
+/// Notes what is made of a value that cannot be recomputed, by way of such as backward does not read.
 void ForwardChoices::findOnEnds() {
   isOnEnd.resize(isNeeded.size());
   for (uint32_t index = 0; index < isNeeded.size(); ++index)
     isOnEnd[index] = llvm::any_of(operands[index], [&](uint32_t operand) {
-      return !memory.memories[operand].isRead && (isOnEnd[operand] || !mayRepeat(operand));
+      return !memory.memories[operand].isRead && (isOnEnd[operand] || !mayRecompute(operand));
     });
 }
 
@@ -107,7 +108,7 @@ std::set<uint32_t> ForwardChoices::privateOf(uint32_t index) const {
 }
 
 /// Bytes that have to be kept to make `index` again, and for nothing else. Not less than the least cut: that
-/// through all that cannot be made again, or what each operand takes for itself, where what two are made of
+/// through all that cannot be recomputed, or what each operand takes for itself, where what two are made of
 /// counts twice.
 int64_t ForwardChoices::privateBytes(uint32_t index) const {
   if (!isOnEnd[index])
@@ -123,7 +124,7 @@ int64_t ForwardChoices::privateBytes(uint32_t index) const {
   };
   for (uint32_t of : privateOf(index)) { // operands first
     const int64_t bytes = memory.memories[of].bytes;
-    const bool isEnd = !mayRepeat(of);
+    const bool isEnd = !mayRecompute(of);
     ends += isEnd ? bytes : 0;
     cuts[of] = isEnd ? bytes : std::min(bytes, cutBelow(of));
   }
@@ -156,24 +157,24 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
   const OpForm form = formOf(maker);
   ForwardChoice choice;
   choice.memory = index;
-  choice.canRepeat = mayRepeat(index);
-  if (!choice.canRepeat)
+  choice.canRecompute = mayRecompute(index);
+  if (!choice.canRecompute)
     return choice;
   choice.operands = operands[index];
   // Each kernel has its own copy of what is free: only a call makes it a value to be kept.
   choice.canKeep = form != OpForm::Free || entry.isReadByCall;
   if (choice.canKeep && !rules.isNamed(maker) && privateBytes(index) >= entry.bytes) {
-    choice.canRepeat = false, choice.operands.clear();
+    choice.canRecompute = false, choice.operands.clear();
     return choice;
   }
-  choice.mustRepeat = rules.isForced(maker);
+  choice.mustRecompute = rules.isForced(maker);
   choice.readSeconds = double(entry.kernels.size()) * costs.movingSeconds(double(entry.bytes));
   choice.writeSeconds = entry.isStored ? 0 : costs.movingSeconds(double(entry.bytes));
-  choice.repeatSeconds = repeatSeconds(index, choice.readSeconds);
+  choice.recomputeSeconds = recomputeSeconds(index, choice.readSeconds);
   return choice;
 }
 
-double ForwardChoices::repeatSeconds(uint32_t index, double readSeconds) const {
+double ForwardChoices::recomputeSeconds(uint32_t index, double readSeconds) const {
   const ValueMemory &entry = memory.memories[index];
   Operation *maker = entry.value.getDefiningOp();
   if (formOf(maker) == OpForm::Call)

@@ -10,7 +10,7 @@ namespace mlir::ds {
 
 /// Lets all that comes behind forward in `func` read copies of `values`: each is stored on the host behind
 /// its last reader in forward, and loaded once, before its first reader behind that. Values are none of
-/// views; views that forward makes of them are made again of the copy.
+/// views; views that forward makes of them are recomputed of the copy.
 void keepOnHost(func::FuncOp func, const DenseSet<Value> &values);
 
 } // namespace mlir::ds

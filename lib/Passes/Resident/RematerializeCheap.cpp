@@ -2,14 +2,14 @@
 //
 // What backward reads of the forward lives through the rest of it. Elementwise and index ops cost little
 // where they are fused into what reads them, and a kernel where a product does. Which values are kept, and
-// which made again from them, is chosen together with all else that takes the step's memory
-// (ResidencyModel.h): what costs time is made again where memory does not hold it, and what saves most bytes
+// which recomputed from them, is chosen together with all else that takes the step's memory
+// (ResidencyModel.h): what costs time is recomputed where memory does not hold it, and what saves most bytes
 // for a second first.
 //
 //===----------------------------------------------------------------------------===//
 #include "DescribeResidency.h"
 #include "HostActivations.h"
-#include "Repeater.h"
+#include "Recomputer.h"
 #include "ResidencyModel.h"
 #include "Support/VerifyPhases.h"
 #include "ds/Dialect/Decisions.h"
@@ -34,18 +34,18 @@ namespace analysis = ::ds::analysis;
 
 /// Two narrow values a layer: what enters a block of a transformer, and what stands between its halves.
 static constexpr int64_t kFirstStride = 2;
-/// With fewer groups than this the whole forward would be made again at once.
+/// With fewer groups than this the whole forward would be recomputed at once.
 static constexpr int64_t kFewestGroups = 3;
 
 namespace {
 
-/// Makes again in `func` what is not `kept`.
+/// Recomputes in `func` what is not `kept`.
 void rematerialize(func::FuncOp func, const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
   SegmentAttr segment = SegmentAttr::of(func);
   if (func.isExternal() || !segment || segment.does(Work::Evaluation))
     return;
   const DenseSet<Value> onHost = model.findOnHost(func, plan);
-  repeatInBackward(func, model.findKept(func, plan));
+  recomputeInBackward(func, model.findKept(func, plan));
   keepOnHost(func, onHost);
 }
 
@@ -77,7 +77,7 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
       decisions.residency = describeResidency(*model, plan);
     });
     if (remarks)
-      remarkRepeats(*model, plan);
+      remarkRecompute(*model, plan);
     for (auto [state, stay] : model->findStays(plan))
       cast<StateOp>(SymbolTable::lookupSymbolIn(module, state)).setStay(stay);
     parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
@@ -97,21 +97,21 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training,
                                bool isNothingAhead);
   std::optional<Choice> solve(const ::ds::cost::Rates &rates, const OffloadOptions &offload,
-                              const RepeatPlan &repeats, bool isNothingAhead);
+                              const RecomputePlan &recompute, bool isNothingAhead);
 };
 
 } // namespace
 
 std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
                                                                     const OffloadOptions &offload,
-                                                                    const RepeatPlan &repeats,
+                                                                    const RecomputePlan &recompute,
                                                                     bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
       getOperation(), rates,
       ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements,
                       uint64_t(getMachine(getOperation()).attentionBytes), offload, search.offersLoss,
                       isNothingAhead},
-      repeats);
+      recompute);
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
     isGathered.push_back(bool(choice.state));
@@ -124,7 +124,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
     return std::nullopt;
   }
   return Choice{std::move(model), std::move(*plan),
-                repeats.kind == RepeatPlan::Kind::Groups ? repeats.stride : 0};
+                recompute.kind == RecomputePlan::Kind::Groups ? recompute.stride : 0};
 }
 
 /// Whether `a` is the better choice: it fits, takes less time, and where neither fits less memory.
@@ -141,16 +141,18 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
                                                                      const TrainingOptions &training,
                                                                      bool isNothingAhead) {
   const RecomputeOptions &demanded = training.recompute;
-  auto solveFor = [&](RepeatPlan repeats) { return solve(rates, training.offload, repeats, isNothingAhead); };
+  auto solveFor = [&](RecomputePlan recompute) {
+    return solve(rates, training.offload, recompute, isNothingAhead);
+  };
   if (!demanded.isOpen())
-    return solveFor({RepeatPlan::Kind::Demanded, 1, demanded});
+    return solveFor({RecomputePlan::Kind::Demanded, 1, demanded});
   const std::optional<int64_t> held = search.holdsLeast ? search.leastStride : std::nullopt;
   if (held > 0)
-    return solveFor({RepeatPlan::Kind::Groups, *held});
+    return solveFor({RecomputePlan::Kind::Groups, *held});
   std::optional<Choice> best = solveFor({});
   if (!best || !calls || held == 0)
     return best;
-  // What pieces of a loss cost, layers that are made again may not.
+  // What pieces of a loss cost, layers that are recomputed may not.
   const std::optional<size_t> losses = best->model->findLosses();
   const bool usesPieces = losses && best->plan.ways[*losses] > 0;
   const bool usesHost = training.offload.activations == OffloadOptions::Activations::Chosen &&
@@ -161,7 +163,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
   if (isEnough(*best) && !usesHost && !usesPieces)
     return best;
   for (int64_t stride = kFirstStride;; stride *= 2) {
-    std::optional<Choice> other = solveFor({RepeatPlan::Kind::Groups, stride});
+    std::optional<Choice> other = solveFor({RecomputePlan::Kind::Groups, stride});
     if (!other)
       return std::nullopt;
     bool isLast = isEnough(*other) || stride * kFewestGroups > other->model->getNumGroups();

@@ -79,15 +79,15 @@ void ResidencyModel::delayCollectives(Segment &segment) {
   }
 }
 
-/// What is made again of a parameter that was `gathered` for forward takes it from the gather of backward,
+/// What is recomputed of a parameter that was `gathered` for forward takes it from the gather of backward,
 /// which is there from `moment` on then, until it would be needed: a value of the problem that is had where
-/// anything of that is made again. None where backward gathers no such parameter, or not later.
+/// anything of that is recomputed. None where backward gathers no such parameter, or not later.
 std::optional<uint32_t> ResidencyModel::addEarly(uint32_t index, Value gathered, uint32_t moment) {
   Segment &segment = segments[index];
   auto gather = gathered.getDefiningOp<AllGatherOp>();
   FlatSymbolRefAttr state = gather ? getStateOf(segment.func, gather.getShard()) : FlatSymbolRefAttr();
   const auto known = state ? gathers.find(state.getAttr()) : gathers.end();
-  if (known == gathers.end() || !segment.rules->repeatsCalls())
+  if (known == gathers.end() || !segment.rules->recomputesCalls())
     return std::nullopt;
   const auto use = llvm::find_if(known->second.uses, [&](auto at) {
     return at.first == index && !segment.memory.memories[at.second].isForward;

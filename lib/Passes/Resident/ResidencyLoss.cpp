@@ -123,9 +123,9 @@ int64_t ResidencyModel::peakWith(const analysis::ResidencyPlan &plan, size_t ind
     if (value != index && chosen == analysis::kNotHad)
       continue;
     const analysis::ResidencyValue &of = problem.values[value];
-    for (const analysis::ResidencyHold &hold : value == index                   ? way.holds
-                                               : chosen == analysis::kMadeAgain ? of.again->holds
-                                                                                : of.homes[chosen].holds)
+    for (const analysis::ResidencyHold &hold : value == index                    ? way.holds
+                                               : chosen == analysis::kRecomputed ? of.recompute->holds
+                                                                                 : of.homes[chosen].holds)
       if (hold.space == kDevice)
         changes[hold.begin] += hold.bytes, changes[hold.end] -= hold.bytes;
   }

@@ -20,9 +20,9 @@ constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
 } // namespace
 
 ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
-                               RepeatPlan repeats)
+                               RecomputePlan recompute)
     : context(module.getContext()), costs(rates, isForCuda(module) ? ranksOnNode(module, rates) : 1),
-      limits(limits), repeats(repeats) {
+      limits(limits), recompute(recompute) {
   problem.spaces.push_back({limits.memory.value_or(kNoLimit), {}});
   problem.resources.assign(kResources, 0);
   const SymbolTable symbols(module);
@@ -75,22 +75,22 @@ static SmallVector<Value> takeEvery(ArrayRef<Value> values, int64_t stride) {
   return taken;
 }
 
-RepeatRules ResidencyModel::makeRules(func::FuncOp func) {
-  if (repeats.kind == RepeatPlan::Kind::Cheap)
+RecomputeRules ResidencyModel::makeRules(func::FuncOp func) {
+  if (recompute.kind == RecomputePlan::Kind::Cheap)
     return {};
-  const RecomputeOptions &demanded = repeats.demanded;
+  const RecomputeOptions &demanded = recompute.demanded;
   if (!demanded.ops.empty())
-    return RepeatRules::named(demanded.ops);
+    return RecomputeRules::named(demanded.ops);
   SmallVector<Value> narrow = findNarrowValues(func);
-  if (repeats.kind == RepeatPlan::Kind::Groups) {
+  if (recompute.kind == RecomputePlan::Kind::Groups) {
     numGroups = std::max<int64_t>(numGroups, narrow.size());
-    return RepeatRules::between(takeEvery(narrow, repeats.stride));
+    return RecomputeRules::between(takeEvery(narrow, recompute.stride));
   }
   narrow = findLayerEnds(narrow);
   int64_t stride = std::max<int64_t>(demanded.interval, 1);
   if (demanded.checkpoints > 0)
     stride = llvm::divideCeil(std::max<int64_t>(int64_t(narrow.size()) - 1, 1), demanded.checkpoints);
-  return RepeatRules::demanded(takeEvery(narrow, stride), demanded.layers);
+  return RecomputeRules::demanded(takeEvery(narrow, stride), demanded.layers);
 }
 
 /// Whether copies take the place of what does `work` on the way `resource` through a step.
@@ -101,7 +101,7 @@ static bool isBeside(std::optional<Work> work, uint32_t resource) {
 
 void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
-  auto rules = std::make_unique<RepeatRules>(makeRules(func));
+  auto rules = std::make_unique<RecomputeRules>(makeRules(func));
   const HostPlacement placement(func, symbols);
   SegmentMemory memory(func, *rules, placement, symbols);
   segments.push_back(
@@ -239,21 +239,21 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
     uint32_t keptFrom = memory.isStored ? memory.end + 1 : memory.begin;
     analysis::ResidencyWay kept{{hold(keptFrom, memory.lastRead + 1)},
                                 chargesOf(segment, choice.writeSeconds, choice.readSeconds)};
-    const bool isRepeated = choice.canRepeat && choice.mustRepeat;
-    if (isRepeated || host == HostUse::Must)
+    const bool isRecomputed = choice.canRecompute && choice.mustRecompute;
+    if (isRecomputed || host == HostUse::Must)
       refused.push_back(std::move(kept));
     else
       value.homes.push_back(std::move(kept));
-    if (!isRepeated && host != HostUse::No)
+    if (!isRecomputed && host != HostUse::No)
       value.homes.push_back(wayByHost(segment, choice));
   }
-  if (choice.canRepeat) {
-    value.again = analysis::ResidencyWay{{}, chargesOf(segment, 0, choice.repeatSeconds)};
-    // A call's result is made once and stays for all that read it; what is cheap is made again for each.
+  if (choice.canRecompute) {
+    value.recompute = analysis::ResidencyWay{{}, chargesOf(segment, 0, choice.recomputeSeconds)};
+    // A call's result is made once and stays for all that read it; what is cheap is recomputed for each.
     if (!isCheap(memory.value.getDefiningOp()))
-      value.again->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
+      value.recompute->holds.push_back(hold(memory.firstRead, memory.lastRead + 1));
     else if (memory.isReadByCall || formOf(memory.value.getDefiningOp()) == OpForm::Join)
-      value.again->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
+      value.recompute->holds.push_back(hold(memory.firstRead, memory.firstRead + 1));
     for (uint32_t operand : choice.operands)
       if (auto known = segment.values.find(operand); known != segment.values.end())
         value.operands.push_back(known->second);
@@ -308,8 +308,8 @@ void ResidencyModel::addForward(uint32_t index) {
     const bool isOfLoss = llvm::any_of(segment.losses, [&](const LossPieces &loss) {
       return llvm::is_contained(loss.ofPiece, choice.memory);
     });
-    const bool canRepeat = choice.canRepeat && (choice.mustRepeat || !isOfLoss || !choice.canKeep);
-    if (canRepeat || !memory.isRead || hostUseOf(segment, choice.memory) != HostUse::No) {
+    const bool canRecompute = choice.canRecompute && (choice.mustRecompute || !isOfLoss || !choice.canKeep);
+    if (canRecompute || !memory.isRead || hostUseOf(segment, choice.memory) != HostUse::No) {
       addChoice(index, choice);
       continue;
     }
@@ -328,10 +328,10 @@ DenseSet<Value> ResidencyModel::findKept(func::FuncOp func, const analysis::Resi
   for (Operation &op : func.getBody().front().without_terminator())
     for (Value result : op.getResults()) {
       std::optional<uint32_t> memory = segment->memory.find(result);
-      // What cannot be made again is there for whoever asks, also where only a copy does; a view of what is
+      // What cannot be recomputed is there for whoever asks, also where only a copy does; a view of what is
       // there anyway has no memory. Where calls are repeated, each repetition has views of its own.
-      bool isOwnView = segment->rules->repeatsCalls() && formOf(&op) == OpForm::View;
-      bool isKept = !segment->rules->mayRepeat(&op) && !isOwnView;
+      bool isOwnView = segment->rules->recomputesCalls() && formOf(&op) == OpForm::View;
+      bool isKept = !segment->rules->mayRecompute(&op) && !isOwnView;
       if (memory && !isOwnView) {
         auto value = segment->values.find(*memory);
         isKept |= value == segment->values.end() ? segment->alwaysKept.contains(*memory)

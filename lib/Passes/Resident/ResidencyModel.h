@@ -13,17 +13,17 @@
 //
 // The longest is max(forward, stores) + max(backward, loads). What has a choice:
 //
-// - a value of the forward that backward reads, or that such a value may be made of again: kept, or made
-//   again by the ops that the rules let run twice, or, where the configuration has it so, copied to the host
-//   and back;
+// - a value of the forward that backward reads, or from which such a value may be recomputed: kept, or
+//   recomputed by the ops that the rules let run twice, or, where the configuration has it so, copied to the
+//   host and back;
 // - attention's gradient on a GPU: in pieces of the usual size, or in more that take less;
 // - losses: whole, or in pieces of so many rows. What is chosen of them is told, and made elsewhere: it
 //   changes what stands in phase step (ResidencyLoss.cpp);
 // - a gathered parameter: gathered for each use, kept from forward to backward, or for the whole step
 //   (ResidencyGathers.cpp).
 //
-// What is made again of a gathered parameter takes it from the gather of backward: that this is there early
-// is a value as well, which nothing reads but what is made again.
+// What is recomputed of a gathered parameter takes it from the gather of backward: that this is there early
+// is a value as well, which nothing reads but what is recomputed.
 //
 // What has no choice is live bytes: states, inputs, values on their way, workspaces, buffers of collectives
 // under way for twice the time that they should take, where there is memory for that.
@@ -56,8 +56,8 @@ struct ResidencyLimits {
   bool isNothingAhead = false;  ///< compute waits for each collective, so that none holds memory beside it
 };
 
-/// What of a step's forward may be made again: as RepeatRules has it for each of its functions.
-struct RepeatPlan {
+/// What of a step's forward may be recomputed: as RecomputeRules has it for each of its functions.
+struct RecomputePlan {
   enum class Kind {
     Cheap,    ///< cheap ops
     Groups,   ///< all between every `stride`-th narrow value
@@ -70,13 +70,13 @@ struct RepeatPlan {
 
 /// What a value of the problem stands for: a value of the forward, a parameter, the workspace of attention's
 /// gradient, or how all losses are made. Nothing of these but a segment: a gather of its backward that is
-/// there early, for what is made again.
+/// there early, for what is recomputed.
 struct ResidencyChoice {
   std::optional<uint32_t> segment; ///< none: a parameter, of several segments
   std::optional<uint32_t> memory;  ///< of the segment, of a value of the forward
   StringAttr state;                ///< the parameter
   Operation *attention = nullptr;  ///< whose workspace it is
-  /// Ways that are not open: how it would be kept, where the configuration has it made again or on the host
+  /// Ways that are not open: how it would be kept, where the configuration has it recomputed or on the host
   /// instead; in what pieces losses could have been made.
   std::vector<::ds::analysis::ResidencyWay> refused = {};
   SmallVector<Stay> stays = {}; ///< of a parameter, by home
@@ -95,9 +95,9 @@ public:
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
   ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
-                 RepeatPlan repeats = {});
+                 RecomputePlan recompute = {});
 
-  /// The values of `func` that are not made again.
+  /// The values of `func` that are not recomputed.
   DenseSet<Value> findKept(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
   /// The values of `func` that are on the host between their uses.
   DenseSet<Value> findOnHost(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
@@ -130,7 +130,7 @@ public:
 private:
   struct Segment {
     func::FuncOp func;
-    std::unique_ptr<RepeatRules> rules; ///< has an address of its own: `memory` asks it
+    std::unique_ptr<RecomputeRules> rules; ///< has an address of its own: `memory` asks it
     SegmentMemory memory;
     uint32_t begin; ///< its first moment in the problem
     double runs;
@@ -149,7 +149,7 @@ private:
     std::vector<std::pair<uint32_t, uint32_t>> uses; ///< segment, memory; in order
   };
 
-  RepeatRules makeRules(func::FuncOp func);
+  RecomputeRules makeRules(func::FuncOp func);
   void addSegment(func::FuncOp func, const SymbolTable &symbols);
   void delayCollectives(Segment &segment);
   uint32_t endOfSending(const Segment &segment, const ValueMemory &memory) const;
@@ -179,7 +179,7 @@ private:
   MLIRContext *context;
   const ValueCosts costs;
   const ResidencyLimits limits;
-  const RepeatPlan repeats;
+  const RecomputePlan recompute;
   int64_t numGroups = 0;
   std::vector<Segment> segments;
   llvm::MapVector<StringAttr, Gathered> gathers;

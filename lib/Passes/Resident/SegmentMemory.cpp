@@ -39,7 +39,7 @@ static int64_t byteSize(Value value) {
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
-SegmentMemory::SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &onHost,
+SegmentMemory::SegmentMemory(func::FuncOp func, const RecomputeRules &rules, const HostPlacement &onHost,
                              const SymbolTable &symbols)
     : rules(rules), placement(&onHost) {
   findEnding(func, symbols);
@@ -122,7 +122,7 @@ void SegmentMemory::readBy(Operation &op, OpForm form, ValueMemory &memory) {
       memory.kernels.insert(level);
     return;
   }
-  memory.isReadByCall |= isCall && rules.repeatsCalls() && rules.mayRepeat(&op);
+  memory.isReadByCall |= isCall && rules.recomputesCalls() && rules.mayRecompute(&op);
   // A kernel that waits for a call which the value's kernel does not is another one.
   bool isApart = form == OpForm::Fused && level > levels.lookup(memory.value);
   bool isFree = knownForm(*memory.value.getDefiningOp()) == OpForm::Free;
@@ -193,9 +193,9 @@ void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
     if (runsWithReader(op, form) && !by.isStored)
       read = std::max(read, by.end);
   }
-  // Parameters that were gathered for forward are gathered again for what backward makes again.
+  // Parameters that were gathered for forward are gathered again for what backward recomputes.
   bool isGathered = isa_and_present<CollectiveOpInterface>(memory.value.getDefiningOp());
-  if (isForward(&op) && rules.mayRepeat(&op) && !(rules.repeatsCalls() && isGathered))
+  if (isForward(&op) && rules.mayRecompute(&op) && !(rules.recomputesCalls() && isGathered))
     followRepeats(op, memory);
   uint32_t &last = isOther ? memory.lastRead : memory.end;
   last = std::max(last, read);

@@ -6,7 +6,7 @@
 // one; views share their operand's memory, and the parts of a join lie in the join; what is added to a
 // gradient that micro-steps have summed up, and that ends here, is in its place. What forward makes is
 // followed twice: to its last reader in forward, and to the last one in backward, be it through ops that may
-// be made again.
+// be recomputed.
 //
 // Estimates: an op's kernel runs where the op stands, and reordering saves nothing. The plan that is made in
 // the end says by how much this was off.
@@ -16,7 +16,7 @@
 #define DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 
 #include "HostPlacement.h"
-#include "RepeatRules.h"
+#include "RecomputeRules.h"
 
 #include <limits>
 #include <set>
@@ -51,9 +51,9 @@ struct ValueMemory {
   int32_t joined = -1;    ///< the memory, of a join or of what ranks add up, in which it lies
   // Of what forward makes: how the rest of the segment reads it.
   bool isRead = false;        ///< by an op of another work
-  bool isReadByCall = false;  ///< by a call or join, so that it must be in memory to be made again
+  bool isReadByCall = false;  ///< by a call or join, so that it must be in memory to be recomputed
   std::set<uint32_t> kernels; ///< levels of the kernels that read it
-  // By backward; also through what may be made again, and there by whoever makes that again.
+  // By backward; also through what may be recomputed, and there by whoever recomputes that.
   uint32_t firstRead = std::numeric_limits<uint32_t>::max(), lastRead = 0;
 };
 
@@ -62,7 +62,7 @@ class SegmentMemory {
 public:
   /// Of `func` with the ops on the host that `placement` has there; they take nothing of the device. Its
   /// states are among `symbols`.
-  SegmentMemory(func::FuncOp func, const RepeatRules &rules, const HostPlacement &placement,
+  SegmentMemory(func::FuncOp func, const RecomputeRules &rules, const HostPlacement &placement,
                 const SymbolTable &symbols);
 
   /// Of the memory that `value` lies in; none of arguments and constants.
@@ -92,7 +92,7 @@ private:
   void findEnding(func::FuncOp func, const SymbolTable &symbols);
   void markInPlace(Operation &op);
 
-  const RepeatRules &rules;
+  const RecomputeRules &rules;
   const HostPlacement *placement;    ///< while the memory is made
   DenseMap<Value, uint32_t> indices; ///< into memories
   DenseMap<Value, uint32_t> levels;  ///< calls on the longest way to a value

@@ -16,9 +16,9 @@ using namespace mlir::ds;
 /// Verifies that what `func` computes again may be computed again.
 static LogicalResult verifyRecomputed(func::FuncOp func) {
   WalkResult result = func.walk([](Operation *op) -> WalkResult {
-    bool isRepeatable = isa<LoadOp, RecomputeOp>(op) || formOf(op) == OpForm::View ||
-                        (isa<FusableOpInterface>(op) && isPure(op));
-    if (getWork(op) != Work::Recompute || isRepeatable)
+    bool isRecomputable = isa<LoadOp, RecomputeOp>(op) || formOf(op) == OpForm::View ||
+                          (isa<FusableOpInterface>(op) && isPure(op));
+    if (getWork(op) != Work::Recompute || isRecomputable)
       return WalkResult::advance();
     return op->emitOpError("is recomputed, but neither may a fused region hold it nor does a ds.recompute");
   });

@@ -4,7 +4,7 @@
 // is divided, it is gathered once for the layers of forward and once more for backward, so that the gathered
 // copy need not live in between; which of the two gathers is worth its time is for the scheduler to say.
 //
-// What forward makes of parameters alone (a transposition, a repeated bias) is made again for backward, from
+// What forward makes of parameters alone (a transposition, a repeated bias) is recomputed for backward, from
 // backward's own gather: read across, it would keep forward's copy alive.
 //
 //===---------------------------------------------------------------------------===//

@@ -34,7 +34,7 @@ LogicalResult mlir::ds::verifyWork(func::FuncOp func) {
     for (Value operand : op.getOperands()) {
       Operation *maker = operand.getDefiningOp();
       std::optional<Work> made = maker ? getWork(maker) : std::nullopt;
-      // What is made again reads what was gathered for backward, and the gradient that releases it.
+      // What is recomputed reads what was gathered for backward, and the gradient that releases it.
       bool isBeside = work == Work::Recompute && made == Work::Backward &&
                       (isa<RecomputeOp>(op) || isa<CollectiveOpInterface>(maker));
       if (!made || isBeside || !isBefore(*work, *made))

@@ -104,7 +104,7 @@ static bool mayBeSame(const Buffer &a, const Buffer &b) {
 
 /// Whether commands of `part` may read and write gradients. Before backward other tensors lie where those
 /// will be.
-static bool hasGradients(Part part) { return part != Part::Forward && part != Part::Again; }
+static bool hasGradients(Part part) { return part != Part::Forward && part != Part::Recompute; }
 
 /// Whose gradient lies in `buffer`: that of the moment or master that a kernel reads beside it.
 static const State *findOwner(const Program &program, const Buffer &buffer) {

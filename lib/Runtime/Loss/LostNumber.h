@@ -29,7 +29,7 @@ class Team;
 /// Whether a step has computed a loss or a norm that is not finite, or was skipped.
 bool hasLostNumbers(const StepRecord &record);
 
-/// How a step can be made again.
+/// How a step can be repeated.
 struct LostStep {
   std::function<Status(uint32_t microBatch)> fill; ///< the inputs that it had
   std::optional<double> lossScale = {};            ///< that it began with, where it has one

@@ -47,7 +47,7 @@ static Result<std::string> makeDirectory(const MonitorSettings &settings) {
 // csv_monitor
 //===----------------------------------------------------------------------===//
 
-/// A file without the rows behind `samples`, which a run that goes on makes again. Io: it cannot be read or
+/// A file without the rows behind `samples`, which a run that resumes writes again. Io: it cannot be read or
 /// written.
 static Status dropRows(const std::string &path, uint64_t samples) {
   std::ifstream file(path);
@@ -139,7 +139,7 @@ Result<EventMonitor> EventMonitor::open(const MonitorSettings &settings, std::op
   if (!file)
     return file.error();
   file->write(spellFirstEvent(now));
-  if (resumedAt) // what is shown of later samples is made again
+  if (resumedAt) // what is shown of later samples is written again
     file->write(spellRestartEvent(now, *resumedAt + 1));
   return EventMonitor(std::move(*file));
 }

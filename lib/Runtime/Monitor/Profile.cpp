@@ -103,7 +103,7 @@ void spellTree(const ModuleCost &module, const std::string &name, int level, int
                std::string &text) {
   const Cost &forward = module.of(Part::Forward);
   Cost backward = module.of(Part::Backward);
-  backward += module.of(Part::Again);
+  backward += module.of(Part::Recompute);
   const std::string shown = std::string(2 * static_cast<size_t>(level), ' ') + name;
   text += fmt::format("{:<{}} {:>13} {:>14} {:>11.6f} {:>14} {:>11.6f} {:>6.1f} %\n", shown, kNameWidth,
                       module.parameters, flopsText(forward.flops), forward.seconds, flopsText(backward.flops),
@@ -152,7 +152,7 @@ std::string spellProfile(const Program &program, const ModuleCost &model, uint64
                                  step, program.world, "parameters", model.parameters, "batch",
                                  program.accumulation, program.microBatch);
   static constexpr std::pair<const char *, Part> kParts[] = {{"forward", Part::Forward},
-                                                             {"recomputed", Part::Again},
+                                                             {"recomputed", Part::Recompute},
                                                              {"backward", Part::Backward},
                                                              {"update", Part::Update},
                                                              {"others", Part::None}};

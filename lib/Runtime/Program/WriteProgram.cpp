@@ -217,7 +217,7 @@ void pack(Builder &b, const Program &p, bool forHash) {
                lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands, params, strings,
                segments, collectives, kernels, image, predicted.peakBytes, predicted.stepSeconds,
                predicted.flopsPerStep, p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
-               p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.againFlops, hostImage),
+               p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.recomputeFlops, hostImage),
            fb::ProgramIdentifier());
 }
 

@@ -32,9 +32,9 @@ std::optional<Throughput> throughputOf(const Predicted &predicted, double second
   Throughput throughput{predicted.flopsPerStep / seconds, {}, {}};
   if (predicted.peakFlopsPerSecond > 0) {
     const double most = predicted.peakFlopsPerSecond * seconds;
-    throughput.utilisation = (predicted.flopsPerStep - predicted.againFlops) / most;
-    if (predicted.againFlops > 0)
-      throughput.withMadeAgain = predicted.flopsPerStep / most;
+    throughput.utilisation = (predicted.flopsPerStep - predicted.recomputeFlops) / most;
+    if (predicted.recomputeFlops > 0)
+      throughput.withRecompute = predicted.flopsPerStep / most;
   }
   return throughput;
 }

@@ -21,9 +21,9 @@ std::string durationText(double seconds);
 
 /// What a step's operations are against its time.
 struct Throughput {
-  double flopsPerSecond = 0;           ///< of one rank, with what is made again
+  double flopsPerSecond = 0;           ///< of one rank, with what is recomputed
   std::optional<double> utilisation;   ///< share of the device's peak that the model needs: MFU
-  std::optional<double> withMadeAgain; ///< the same with what is made again (HFU), where there is such
+  std::optional<double> withRecompute; ///< the same with what is recomputed (HFU), where there is such
 };
 /// Nothing where the program counts no operations.
 std::optional<Throughput> throughputOf(const Predicted &predicted, double seconds);

@@ -14,7 +14,7 @@ using testing::Not;
 
 namespace {
 
-/// Two layers: a product each in both directions, one of them made again; an update and a collective.
+/// Two layers: a product each in both directions, one of them recomputed; an update and a collective.
 class ProfileTest : public testing::Test {
 protected:
   ProfileTest() {
@@ -32,7 +32,7 @@ protected:
     add(0, Part::Forward, 1e9);
     add(1, Part::Forward, 3e9);
     add(1, Part::Backward, 6e9);
-    add(0, Part::Again, 1e9);
+    add(0, Part::Recompute, 1e9);
     add(2, Part::Update, 0);
     add(3, Part::Forward, 0, 1);
     for (const char *name : {"h.0.fc.weight", "h.1.fc.weight", "scale"}) {
@@ -59,7 +59,7 @@ TEST_F(ProfileTest, ModulesHaveAllThatIsInside) {
   const ModuleCost &h = model.inside.at("h");
   EXPECT_EQ(h.parameters, 64u);
   EXPECT_EQ(h.inside.at("1").inside.at("fc").of(Part::Backward).flops, 6e9);
-  EXPECT_EQ(h.inside.at("0").of(Part::Again).flops, 1e9);
+  EXPECT_EQ(h.inside.at("0").of(Part::Recompute).flops, 1e9);
   EXPECT_DOUBLE_EQ(h.seconds(), 0.04);
 }
 

@@ -51,17 +51,17 @@ TEST(StepLineTest, Durations) {
   EXPECT_EQ(durationText(INFINITY), "?");
 }
 
-/// 4e12 operations in 2 s, 1e12 of them made again, of a device of 8e12: 37.5 % for what the model needs.
+/// 4e12 operations in 2 s, 1e12 of them recomputed, of a device of 8e12: 37.5 % for what the model needs.
 TEST(StepLineTest, UtilisationCountsWhatTheModelNeeds) {
   Predicted predicted;
   predicted.flopsPerStep = 4e12;
   EXPECT_THAT(StepLine(9, 0, predicted, false).spell(record(1, 1, 2)), HasSubstr("  2 TFLOP/s  memory"));
-  predicted.againFlops = 1e12;
+  predicted.recomputeFlops = 1e12;
   predicted.peakFlopsPerSecond = 4e12;
   EXPECT_THAT(StepLine(9, 0, predicted, false).spell(record(1, 1, 2)), HasSubstr("  2 TFLOP/s  MFU 37.5 %"));
   const auto throughput = throughputOf(predicted, 2);
   EXPECT_EQ(throughput->utilisation, 0.375);
-  EXPECT_EQ(throughput->withMadeAgain, 0.5);
+  EXPECT_EQ(throughput->withRecompute, 0.5);
   EXPECT_FALSE(throughputOf({}, 2)) << "no operations are known";
 }
 

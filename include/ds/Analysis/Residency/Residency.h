@@ -1,4 +1,4 @@
-//===- Residency.h - What is kept, brought back, made again or made in pieces -----===//
+//===- Residency.h - What is kept, brought back, recomputed or made in pieces -----===//
 //
 // A value that is read long after it was made can be had in several ways that differ in what memory they hold
 // while which commands run, and in the seconds that they cost which resource (compute, a link). All such
@@ -64,10 +64,10 @@ struct ResidencyWay {
 };
 
 struct ResidencyValue {
-  bool isRead = false;               ///< it must be had; else only where another is made again from it
-  std::vector<ResidencyWay> homes;   ///< ways that need no other value; of equals the first is taken
-  std::optional<ResidencyWay> again; ///< by arithmetic on `operands`
-  std::vector<uint32_t> operands;    ///< values that have to be had for that
+  bool isRead = false;                   ///< it must be had; else only where another is recomputed from it
+  std::vector<ResidencyWay> homes;       ///< ways that need no other value; of equals the first is taken
+  std::optional<ResidencyWay> recompute; ///< by arithmetic on `operands`
+  std::vector<uint32_t> operands;        ///< values that have to be had for that
 };
 
 struct ResidencySpace {
@@ -82,7 +82,7 @@ struct ResidencyProblem {
 };
 
 /// How a value is had: a number of a home, or one of these.
-inline constexpr int32_t kNotHad = -1, kMadeAgain = -2;
+inline constexpr int32_t kNotHad = -1, kRecomputed = -2;
 
 struct ResidencyPlan {
   std::vector<int32_t> ways;      ///< of each value

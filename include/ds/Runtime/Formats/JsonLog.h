@@ -59,8 +59,8 @@ struct StepRecord {
 /// The record as one line of JSON, without the newline.
 std::string toJson(const StepRecord &record);
 
-/// Cuts a log off before the first line of a step later than `step`, which the run that resumes there makes
-/// again, so that each step is there once. Returns how many lines went; 0 also where there is no such file,
+/// Cuts a log off before the first line of a step later than `step`, which the run that resumes there
+/// repeats, so that each step is there once. Returns how many lines went; 0 also where there is no such file,
 /// or it is a pipe or a device. Io: it cannot be read or cut.
 Result<uint64_t> dropLaterSteps(const std::string &path, uint64_t step);
 

@@ -62,7 +62,7 @@ struct ProductPart {
 std::vector<ProductPart> partsOf(const MatmulDesc &desc, const ProductForm &form);
 
 /// What a choice is found by: types, sizes, and which operands lie by columns. Nothing that a product that is
-/// made again could have otherwise than the first time, for both must give the same bits.
+/// recomputed could have otherwise than the first time, for both must give the same bits.
 std::string productKey(const MatmulDesc &desc);
 
 /// "parts of depth 3072", as a person reads it.

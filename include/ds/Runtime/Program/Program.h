@@ -130,7 +130,7 @@ struct Output {
 };
 
 /// What a command is for, as people ask for it: for tables, not for the order of anything.
-enum class Part : uint8_t { None, Forward, Again, Backward, Update };
+enum class Part : uint8_t { None, Forward, Recompute, Backward, Update };
 inline constexpr Part kLastPart = Part::Update;
 
 /// One command. Operand and parameter lists are windows of the program's flat vectors, so that a command is a
@@ -292,7 +292,7 @@ struct Predicted {
   uint64_t peakBytes = 0;        ///< device
   double stepSeconds = 0;        ///< 0: not predicted
   double flopsPerStep = 0;       ///< of one rank
-  double againFlops = 0;         ///< those of them that a backward pass makes again
+  double recomputeFlops = 0;     ///< those of them that a backward pass recomputes
   double peakFlopsPerSecond = 0; ///< of one rank's device by its description; 0: not known
 };
 

@@ -1,5 +1,5 @@
-//===- RepeatRules.cpp - Which ops of forward backward may run again ----------------===//
-#include "RepeatRules.h"
+//===- RecomputeRules.cpp - Which ops of forward backward may run again ----------------===//
+#include "RecomputeRules.h"
 
 #include "SegmentMemory.h"
 #include "ds/Dialect/Emitter.h"
@@ -100,23 +100,23 @@ SmallVector<Value> mlir::ds::findLayerEnds(ArrayRef<Value> narrow) {
   return ends;
 }
 
-RepeatRules RepeatRules::between(ArrayRef<Value> borders) {
-  RepeatRules rules;
+RecomputeRules RecomputeRules::between(ArrayRef<Value> borders) {
+  RecomputeRules rules;
   rules.extent = Extent::Groups;
   for (Value border : borders)
     rules.borders.insert(rules.last = border.getDefiningOp());
   return rules;
 }
 
-RepeatRules RepeatRules::demanded(ArrayRef<Value> borders, ArrayRef<int64_t> layers) {
-  RepeatRules rules = between(borders);
+RecomputeRules RecomputeRules::demanded(ArrayRef<Value> borders, ArrayRef<int64_t> layers) {
+  RecomputeRules rules = between(borders);
   rules.isDemanded = true;
   rules.layers.insert(layers.begin(), layers.end());
   return rules;
 }
 
-RepeatRules RepeatRules::named(ArrayRef<std::string> names) {
-  RepeatRules rules;
+RecomputeRules RecomputeRules::named(ArrayRef<std::string> names) {
+  RecomputeRules rules;
   rules.extent = Extent::Named;
   rules.isDemanded = true;
   for (const std::string &name : names)
@@ -130,8 +130,8 @@ static std::optional<int64_t> numberOf(Operation *op) {
   return layer ? layer.getNumber() : std::nullopt;
 }
 
-/// Whether a group that is made again has `op`.
-bool RepeatRules::isInReach(Operation *op) const {
+/// Whether a group that is recomputed has `op`.
+bool RecomputeRules::isInReach(Operation *op) const {
   if (borders.contains(op) || !last || !op->isBeforeInBlock(last))
     return false;
   std::optional<int64_t> number = layers.empty() ? std::nullopt : numberOf(op);
@@ -139,39 +139,39 @@ bool RepeatRules::isInReach(Operation *op) const {
 }
 
 /// Whether `op` gives the same whenever it runs, and asks no other rank.
-static bool isRepeatable(Operation *op) {
+static bool isRecomputable(Operation *op) {
   return isPure(op) && op->getNumRegions() == 0 && isa<FusableOpInterface, LibraryOpInterface>(op) &&
          !isa<CollectiveOpInterface>(op);
 }
 
-bool RepeatRules::mayRepeat(Operation *op) const {
+bool RecomputeRules::mayRecompute(Operation *op) const {
   if (isCheap(op))
     return !borders.contains(op);
   switch (extent) {
   case Extent::Cheap:
     return false;
   case Extent::Named:
-    return isRepeatable(op) && isNamed(op);
+    return isRecomputable(op) && isNamed(op);
   case Extent::Groups:
-    return isRepeatable(op) && isInReach(op);
+    return isRecomputable(op) && isInReach(op);
   }
   llvm_unreachable("all extents are listed");
 }
 
-bool RepeatRules::isForced(Operation *op) const {
-  if (!isDemanded || !mayRepeat(op))
+bool RecomputeRules::isForced(Operation *op) const {
+  if (!isDemanded || !mayRecompute(op))
     return false;
   return extent == Extent::Named ? isNamed(op) : isInReach(op);
 }
 
-bool RepeatRules::isNamed(Operation *op) const { return names.contains(op->getName().stripDialect()); }
+bool RecomputeRules::isNamed(Operation *op) const { return names.contains(op->getName().stripDialect()); }
 
 LogicalResult mlir::ds::verifyDemands(ModuleOp module, const RecomputeOptions &demanded) {
   std::set<std::string> ops;
   std::set<int64_t> layers;
   for (auto func : module.getOps<func::FuncOp>())
     for (Operation &op : func.getBody().front().without_terminator()) {
-      if (!isForward(&op) || !isRepeatable(&op))
+      if (!isForward(&op) || !isRecomputable(&op))
         continue;
       ops.insert(op.getName().stripDialect().str());
       if (std::optional<int64_t> number = numberOf(&op))

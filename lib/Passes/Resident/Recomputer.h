@@ -1,6 +1,6 @@
-//===- Repeater.h - Makes again in backward what is not kept -----------------------===//
-#ifndef DS_LIB_PASSES_RESIDENT_REPEATER_H
-#define DS_LIB_PASSES_RESIDENT_REPEATER_H
+//===- Recomputer.h - Recomputes in backward what is not kept -----------------------===//
+#ifndef DS_LIB_PASSES_RESIDENT_RECOMPUTER_H
+#define DS_LIB_PASSES_RESIDENT_RECOMPUTER_H
 
 #include "ds/Dialect/Ds.h"
 
@@ -10,8 +10,8 @@ namespace mlir::ds {
 
 /// Lets all that comes behind forward in `func` read copies of what forward makes, but for `kept`. Requires
 /// that what is not kept can be made of what is, by pure ops.
-void repeatInBackward(func::FuncOp func, DenseSet<Value> kept);
+void recomputeInBackward(func::FuncOp func, DenseSet<Value> kept);
 
 } // namespace mlir::ds
 
-#endif // DS_LIB_PASSES_RESIDENT_REPEATER_H
+#endif // DS_LIB_PASSES_RESIDENT_RECOMPUTER_H

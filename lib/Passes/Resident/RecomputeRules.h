@@ -1,15 +1,15 @@
-//===- RepeatRules.h - Which ops of forward backward may run again ------------------===//
+//===- RecomputeRules.h - Which ops of forward backward may run again ------------------===//
 //
 // Cheap ops may always: elementwise and index ops ride on kernels that read what they are made of anyway.
 // Products, attention and reductions may where memory asks for it, and then a bound is needed on how far back
 // a repetition reaches: from one border to the next. A border is a value through which all that comes later
-// depends on what came earlier, such as the sum that leaves a block of a transformer; it is not made again,
-// so that what lies between two borders can be made again from the first alone, when backward comes there
+// depends on what came earlier, such as the sum that leaves a block of a transformer; it is not recomputed,
+// so that what lies between two borders can be recomputed from the first alone, when backward comes there
 // (Chen et al. 2016, "Training Deep Nets with Sublinear Memory Cost", section 3).
 //
 //===---------------------------------------------------------------------------===//
-#ifndef DS_LIB_PASSES_RESIDENT_REPEATRULES_H
-#define DS_LIB_PASSES_RESIDENT_REPEATRULES_H
+#ifndef DS_LIB_PASSES_RESIDENT_RECOMPUTERULES_H
+#define DS_LIB_PASSES_RESIDENT_RECOMPUTERULES_H
 
 #include "ds/Dialect/Ds.h"
 #include "ds/Dialect/Training.h"
@@ -30,26 +30,26 @@ SmallVector<Value> findNarrowValues(func::FuncOp func);
 /// layers ("h.3"); else all.
 SmallVector<Value> findLayerEnds(ArrayRef<Value> narrow);
 
-class RepeatRules {
+class RecomputeRules {
 public:
   /// Cheap ops alone.
-  RepeatRules() = default;
+  RecomputeRules() = default;
   /// All that is pure before the last of `borders`, which are in the order of their ops.
-  static RepeatRules between(ArrayRef<Value> borders);
+  static RecomputeRules between(ArrayRef<Value> borders);
   /// The same, and it must be. With `layers`, numbers of them, only what lies in those.
-  static RepeatRules demanded(ArrayRef<Value> borders, ArrayRef<int64_t> layers);
+  static RecomputeRules demanded(ArrayRef<Value> borders, ArrayRef<int64_t> layers);
   /// Cheap ops, and those of `names`, which must be.
-  static RepeatRules named(ArrayRef<std::string> names);
+  static RecomputeRules named(ArrayRef<std::string> names);
 
-  bool mayRepeat(Operation *op) const;
+  bool mayRecompute(Operation *op) const;
   /// True where the rules demand it whatever memory there is.
   bool isForced(Operation *op) const;
   /// True where the rules demand it by name, though it may save nothing.
   bool isNamed(Operation *op) const;
-  /// Whether `op` makes what a group that is made again is made of.
+  /// Whether `op` makes what a group that is recomputed is made of.
   bool isCheckpoint(Operation *op) const { return borders.contains(op) && op != last; }
-  /// Whether more than cheap ops may be repeated.
-  bool repeatsCalls() const { return extent != Extent::Cheap; }
+  /// Whether more than cheap ops may be recomputed.
+  bool recomputesCalls() const { return extent != Extent::Cheap; }
 
 private:
   enum class Extent { Cheap, Named, Groups };
@@ -68,4 +68,4 @@ LogicalResult verifyDemands(ModuleOp module, const RecomputeOptions &demanded);
 
 } // namespace mlir::ds
 
-#endif // DS_LIB_PASSES_RESIDENT_REPEATRULES_H
+#endif // DS_LIB_PASSES_RESIDENT_RECOMPUTERULES_H

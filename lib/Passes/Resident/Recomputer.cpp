@@ -1,15 +1,15 @@
-//===- Repeater.cpp - Makes again in backward what is not kept ---------------------===//
+//===- Recomputer.cpp - Recomputes in backward what is not kept ---------------------===//
 //
 // Cheap ops are copied to where they are read: copies are shared until the next op that no generated kernel
 // can take in, for further on a copy would be a value that lives again. What is not cheap is made once, in a
-// ds.recompute before its first reader, together with all that it takes and that was not made again yet; its
+// ds.recompute before its first reader, together with all that it takes and that was not recomputed yet; its
 // results stay for whoever reads them later. A recomputation is released by the newest gradient that its
 // first reader has: forward cannot have that.
 //
 //===---------------------------------------------------------------------------===//
-#include "Repeater.h"
+#include "Recomputer.h"
 
-#include "RepeatRules.h"
+#include "RecomputeRules.h"
 #include "SegmentMemory.h"
 #include "Support/PostOrder.h"
 #include "ds/Dialect/Work.h"
@@ -30,9 +30,9 @@ static bool isGradient(Operation *op) {
 }
 
 namespace {
-class Repeater {
+class Recomputer {
 public:
-  Repeater(func::FuncOp func, DenseSet<Value> kept);
+  Recomputer(func::FuncOp func, DenseSet<Value> kept);
   void run();
 
 private:
@@ -44,14 +44,14 @@ private:
   bool isCopied(Value value) const;
   void collect(Value value, llvm::SetVector<Operation *> &ops) const;
   SmallVector<Value> fillBody(Block &body, ArrayRef<Operation *> ops, ArrayRef<Value> outputs);
-  void makeAgain(Value value, OpBuilder &builder);
+  void recompute(Value value, OpBuilder &builder);
   Value supply(Value value);
   AllGatherOp gatherForBackward(AllGatherOp gather);
 
   func::FuncOp func;
   const DenseSet<Value> kept;
   DenseMap<Value, Value> copies;        ///< cheap values, until the next call
-  DenseMap<Value, Value> madeAgain;     ///< of ds.recompute
+  DenseMap<Value, Value> recomputed;    ///< of ds.recompute
   DenseMap<Value, AllGatherOp> gathers; ///< argument -> its first gather in backward
   SmallVector<RecomputeOp> regions;
   Operation *reader = nullptr; ///< the op of backward that is being visited
@@ -59,7 +59,7 @@ private:
 };
 } // namespace
 
-Repeater::Repeater(func::FuncOp func, DenseSet<Value> kept) : func(func), kept(std::move(kept)) {
+Recomputer::Recomputer(func::FuncOp func, DenseSet<Value> kept) : func(func), kept(std::move(kept)) {
   for (auto gather : func.getOps<AllGatherOp>())
     if (!isForward(gather) && gather.getCarries() == Payload::Parameter)
       gathers.try_emplace(gather.getShard(), gather);
@@ -86,7 +86,7 @@ static void dropUnread(RecomputeOp op) {
   op.erase();
 }
 
-void Repeater::run() {
+void Recomputer::run() {
   SmallVector<Operation *> ops =
       llvm::map_to_vector(func.getBody().front().without_terminator(), [](Operation &op) { return &op; });
   for (Operation *op : ops)
@@ -96,7 +96,7 @@ void Repeater::run() {
     dropUnread(op);
 }
 
-void Repeater::visit(Operation *op) {
+void Recomputer::visit(Operation *op) {
   reader = op;
   OpBuilder builder(op);
   for (OpOperand &operand : op->getOpOperands())
@@ -108,7 +108,7 @@ void Repeater::visit(Operation *op) {
 }
 
 /// The newest gradient that the reader reads, or, where it reads none, that was made before it.
-Value Repeater::findEvent() const {
+Value Recomputer::findEvent() const {
   Value event;
   for (Value operand : reader->getOperands())
     if (Operation *maker = operand.getDefiningOp();
@@ -118,28 +118,28 @@ Value Repeater::findEvent() const {
 }
 
 /// Whether what reads `value` in backward gets a copy of it.
-bool Repeater::isCopied(Value value) const { return isMadeForward(value) && !kept.contains(value); }
+bool Recomputer::isCopied(Value value) const { return isMadeForward(value) && !kept.contains(value); }
 
-/// Whether `value` is to be copied now. What is not cheap is made again instead, and is there then.
-bool Repeater::isToCopy(Value value, OpBuilder &builder) {
-  if (!isCopied(value) || madeAgain.contains(value) || copies.contains(value))
+/// Whether `value` is to be copied now. What is not cheap is recomputed instead, and is there then.
+bool Recomputer::isToCopy(Value value, OpBuilder &builder) {
+  if (!isCopied(value) || recomputed.contains(value) || copies.contains(value))
     return false;
   Operation *op = value.getDefiningOp();
   const bool isCall = !isCheap(op) && formOf(op) != OpForm::View;
   if (isCall)
-    makeAgain(value, builder);
+    recompute(value, builder);
   return !isCall;
 }
 
 /// What backward reads instead of `value`.
-Value Repeater::findCopy(Value value) const {
+Value Recomputer::findCopy(Value value) const {
   if (!isCopied(value))
     return value;
-  Value known = madeAgain.lookup(value);
+  Value known = recomputed.lookup(value);
   return known ? known : copies.lookup(value);
 }
 
-Value Repeater::copy(Value value, OpBuilder &builder) {
+Value Recomputer::copy(Value value, OpBuilder &builder) {
   visitPostOrder(
       value, [&](Value next) { return isToCopy(next, builder); },
       [&](Value next) {
@@ -157,17 +157,17 @@ Value Repeater::copy(Value value, OpBuilder &builder) {
 }
 
 /// Adds the ops that make `value` of what is there.
-void Repeater::collect(Value value, llvm::SetVector<Operation *> &ops) const {
+void Recomputer::collect(Value value, llvm::SetVector<Operation *> &ops) const {
   auto isMissing = [&](Value next) {
     Operation *op = next.getDefiningOp();
     const bool isConstant = op && op->hasTrait<OpTrait::ConstantLike>();
-    return (isConstant || (isCopied(next) && !madeAgain.contains(next))) && !ops.contains(op);
+    return (isConstant || (isCopied(next) && !recomputed.contains(next))) && !ops.contains(op);
   };
   visitPostOrder(value, isMissing, [&](Value next) { ops.insert(next.getDefiningOp()); });
 }
 
 /// The gather of backward that stands for one of forward, before the reader.
-AllGatherOp Repeater::gatherForBackward(AllGatherOp gather) {
+AllGatherOp Recomputer::gatherForBackward(AllGatherOp gather) {
   AllGatherOp &known = gathers[gather.getShard()];
   if (!known) {
     known = cast<AllGatherOp>(OpBuilder(reader).clone(*gather));
@@ -179,8 +179,8 @@ AllGatherOp Repeater::gatherForBackward(AllGatherOp gather) {
 }
 
 /// What a recomputation reads as `value`, which it does not make itself.
-Value Repeater::supply(Value value) {
-  if (Value known = madeAgain.lookup(value))
+Value Recomputer::supply(Value value) {
+  if (Value known = recomputed.lookup(value))
     return known;
   auto gather = value.getDefiningOp<AllGatherOp>();
   bool isParameter = gather && gather.getCarries() == Payload::Parameter && isForward(gather) &&
@@ -189,7 +189,7 @@ Value Repeater::supply(Value value) {
 }
 
 /// Fills `body` with copies of `ops` that yield `outputs`. Returns what they read of others.
-SmallVector<Value> Repeater::fillBody(Block &body, ArrayRef<Operation *> ops, ArrayRef<Value> outputs) {
+SmallVector<Value> Recomputer::fillBody(Block &body, ArrayRef<Operation *> ops, ArrayRef<Value> outputs) {
   SmallVector<Value> inputs;
   IRMapping mapping;
   OpBuilder builder(func.getContext());
@@ -208,7 +208,7 @@ SmallVector<Value> Repeater::fillBody(Block &body, ArrayRef<Operation *> ops, Ar
 }
 
 /// Makes `value` again before the reader, and with it all that it takes.
-void Repeater::makeAgain(Value value, OpBuilder &builder) {
+void Recomputer::recompute(Value value, OpBuilder &builder) {
   llvm::SetVector<Operation *> ops;
   collect(value, ops);
   SmallVector<Value> outputs;
@@ -225,9 +225,9 @@ void Repeater::makeAgain(Value value, OpBuilder &builder) {
   setWork(region, Work::Recompute);
   regions.push_back(region);
   for (auto [output, result] : llvm::zip_equal(outputs, region.getOutputs()))
-    madeAgain[output] = result;
+    recomputed[output] = result;
 }
 
-void mlir::ds::repeatInBackward(func::FuncOp func, DenseSet<Value> kept) {
-  Repeater(func, std::move(kept)).run();
+void mlir::ds::recomputeInBackward(func::FuncOp func, DenseSet<Value> kept) {
+  Recomputer(func, std::move(kept)).run();
 }
