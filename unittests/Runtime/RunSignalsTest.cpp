@@ -151,7 +151,8 @@ protected:
       ::kill(child, pair.second);
     }
     const Outcome outcome = finish(child);
-    if (isSlow)
+    // The head of a run is printed before its first step: a signal may still be ahead of that.
+    if (isSlow && outcome.err.find("interrupted before the first step") == std::string::npos)
       EXPECT_THAT(outcome.code, AnyOf(128 + pair.first, 128 + pair.second)) << outcome.err;
     else
       EXPECT_THAT(outcome.code, AnyOf(75, 128 + pair.first, 128 + pair.second)) << outcome.err;
