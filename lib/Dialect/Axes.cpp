@@ -237,17 +237,8 @@ ShiftsAttr MeshOp::getShiftsOfParts(AxesAttr axes, int64_t stride) {
 
 AxesAttr mlir::ds::nameAxes(MLIRContext *context, const rt::Mesh &mesh, rt::AxisSet axes) {
   SmallVector<StringAttr> names;
-  rt::AxisSet named;
-  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
-    if (!axes.has(axis) || named.has(axis))
-      continue;
-    StringRef name = mesh.axes()[axis].name;
-    const StringRef whole = name.split('.').first;
-    const std::optional<rt::AxisSet> parts = mesh.find(whole);
-    if (parts && axes.hasAll(*parts))
-      name = whole, named = named | *parts;
+  for (const std::string &name : mesh.names(axes))
     names.push_back(StringAttr::get(context, name));
-  }
   return names.empty() ? AxesAttr() : AxesAttr::get(context, names);
 }
 

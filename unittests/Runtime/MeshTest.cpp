@@ -32,6 +32,13 @@ TEST(AxisSets, AreSets) {
   EXPECT_EQ(AxisSet::first(Mesh::kMaxAxes).bits(), 0xffffu);
 }
 
+TEST(MeshTest, AllSubAxesHaveTheNameOfTheWhole) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(kMesh.names({0, 1, 2}), (Names{"pp", "dp"}));
+  EXPECT_EQ(kMesh.names({1, 3}), (Names{"dp.node", "tp"}));
+  EXPECT_EQ(kMesh.names({}), Names());
+}
+
 TEST(MeshTest, LastAxisCountsFastest) {
   EXPECT_EQ(kMesh.coordinates(13), (std::vector<uint32_t>{1, 1, 0, 1})); // 0b1101
   EXPECT_EQ(kMesh.rankAt({1, 1, 0, 1}), 13u);

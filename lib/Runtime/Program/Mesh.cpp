@@ -57,6 +57,23 @@ std::optional<AxisSet> Mesh::find(std::string_view name) const {
   return found.isEmpty() ? std::nullopt : std::optional(found);
 }
 
+std::vector<std::string> Mesh::names(AxisSet axes) const {
+  std::vector<std::string> names;
+  AxisSet named;
+  for (unsigned axis = 0; axis < numAxes(); ++axis) {
+    if (!axes.has(axis) || named.has(axis))
+      continue;
+    const std::string &own = list[axis].name;
+    const std::string whole = own.substr(0, own.find('.'));
+    const std::optional<AxisSet> parts = find(whole);
+    const bool hasAll = parts && axes.hasAll(*parts);
+    if (hasAll)
+      named = named | *parts;
+    names.push_back(hasAll ? whole : own);
+  }
+  return names;
+}
+
 std::string Mesh::spell(AxisSet axes) const {
   std::string text;
   for (unsigned axis = 0; axis < numAxes(); ++axis)

@@ -25,7 +25,7 @@ static constexpr size_t kShortSummary = 6;
 //===----------------------------------------------------------------------===//
 
 /// The log of this rank. A run that is resumed goes on with that of before, from which the steps are cut off
-/// that it recomputes; an evaluation alone makes none.
+/// that it repeats; an evaluation alone makes none.
 Status RunReport::openLog(const std::string &path) {
   const bool goesOn = run.start.checkpoint() != nullptr;
   if (goesOn && !run.options.evalOnly) {

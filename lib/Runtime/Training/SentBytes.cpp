@@ -18,25 +18,6 @@ uint64_t sentBytes(const Program &program, const Command &command) {
   return traits.sentBytes(collective.elements * element * traits.count(traits.input, ranks), element, ranks);
 }
 
-/// The names of `axes`, of which those that are all parts of one axis are called by that: "dp" for dp.node
-/// and dp.local, as plans have it.
-static std::string nameAxes(const Mesh &mesh, AxisSet axes) {
-  std::string names;
-  AxisSet named;
-  for (unsigned axis = 0; axis < mesh.numAxes(); ++axis) {
-    if (!axes.has(axis) || named.has(axis))
-      continue;
-    std::string name = mesh.axes()[axis].name;
-    const std::string whole = name.substr(0, name.find('.'));
-    if (const std::optional<AxisSet> parts = mesh.find(whole); parts && axes.hasAll(*parts)) {
-      name = whole;
-      named = named | *parts;
-    }
-    names += (names.empty() ? "" : ", ") + name;
-  }
-  return names;
-}
-
 SentBytes sentByStep(const Program &program) {
   SentBytes sent;
   for (const ScheduleEntry &entry : program.stages.front().schedule) {
@@ -44,7 +25,8 @@ SentBytes sentByStep(const Program &program) {
     for (uint32_t i = segment.firstCommand; i < segment.firstCommand + segment.numCommands; ++i)
       if (const uint64_t bytes = sentBytes(program, program.commands[i])) {
         const Collective &collective = program.collectives[program.commands[i].callee];
-        sent[spell(collective.kind)][nameAxes(program.mesh, collective.axes)] += entry.count * bytes;
+        const std::vector<std::string> names = program.mesh.names(collective.axes);
+        sent[spell(collective.kind)][fmt::format("{}", fmt::join(names, ", "))] += entry.count * bytes;
       }
   }
   return sent;

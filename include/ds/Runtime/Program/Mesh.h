@@ -93,6 +93,9 @@ public:
   /// The axis of this name; the sub-axes of an axis of this name; nothing where there are none.
   std::optional<AxisSet> find(std::string_view name) const;
 
+  /// The names of `axes` in the mesh's order: an axis has its own, and all sub-axes of one have together the
+  /// whole's. None for an empty set.
+  std::vector<std::string> names(AxisSet axes) const;
   /// "dp.node, dp.local", in the mesh's order; "no axis" of an empty set.
   std::string spell(AxisSet axes) const;
   /// "[pp = 2, dp = 4]"
