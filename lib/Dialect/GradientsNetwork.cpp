@@ -232,9 +232,10 @@ void AttentionOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, Arr
   grads.append(getNumOperands(), Value());
   if (!resultGrads[0]) // ds-verify-model refuses uses of the row statistics
     return;
-  auto op = builder.create<AttentionGradOp>(
-      getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(), getQuery(), getKey(),
-      getValue(), getResult(), getLse(), resultGrads[0], getMask(), getCausal(), getScale());
+  auto op = builder.create<AttentionGradOp>(getLoc(), getQuery().getType(), getKey().getType(),
+                                            getValue().getType(), getQuery(), getKey(), getValue(),
+                                            getResult(), getLse(), resultGrads[0], getMask(), getSlopes(),
+                                            getCausalAttr(), getWindowAttr(), getCapAttr(), getScaleAttr());
   for (auto [index, grad] : llvm::enumerate(op.getResults()))
     grads[index] = needed[index] ? grad : Value();
 }
@@ -276,7 +277,8 @@ void CrossEntropyOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, 
   Value count = getDenominator() ? getDenominator() : getCount(); // neither depends on a parameter
   if (resultGrads[0]) // ds-verify-model refuses uses of the row statistics
     grads[0] = builder.create<CrossEntropyGradOp>(getLoc(), getLogits().getType(), getLogits(), getTargets(),
-                                                  getLse(), count, resultGrads[0], getIgnoreIndex());
+                                                  getLse(), count, resultGrads[0], getIgnoreIndexAttr(),
+                                                  getCapAttr());
 }
 
 void DropoutOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,

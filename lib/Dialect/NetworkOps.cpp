@@ -60,44 +60,66 @@ int64_t RmsNormOp::getFlops() { return 4 * tensorType(getInput()).getNumElements
 // AttentionOp, AttentionGradOp
 //===----------------------------------------------------------------------===//
 
+/// Verifies that the mask of attention, if it has one, broadcasts to its scores.
+template <typename AttentionOpT>
+static LogicalResult verifyMask(AttentionOpT op, ArrayRef<int64_t> scores) {
+  if (!op.getMask())
+    return success();
+  RankedTensorType mask = tensorType(op.getMask());
+  bool fits = mask.getRank() == 4 && mask.getElementType().isF32() &&
+              llvm::all_of(llvm::zip_equal(mask.getShape(), scores), [](auto pair) {
+                auto [size, wanted] = pair;
+                return size == 1 || size == wanted;
+              });
+  if (!fits)
+    return op.emitOpError("expects an f32 mask that broadcasts to [") << scores << "], but got " << mask;
+  return success();
+}
+
+/// Verifies the cap of scores or logits.
+template <typename OpT>
+static LogicalResult verifyCap(OpT op) {
+  if (!op.getCap() || (op.getCap()->isFinite() && op.getCap()->convertToDouble() > 0))
+    return success();
+  return op.emitOpError("expects a cap that is positive and finite, but got ")
+         << op.getCap()->convertToDouble();
+}
+
 /// Verifies query, key, value, the statistics and the mask:
 /// - q is [B, T, H, D], k and v are [B, S, G, D], G divides H (C1);
 /// - lse is f32 [B, H, T] (C2);
 /// - the mask broadcasts to [B, H, T, S] (C3);
-/// - D is at most kMaxHeadSize (C4).
-static LogicalResult verifyAttention(Operation *op, RankedTensorType query, RankedTensorType key,
-                                     RankedTensorType value, RankedTensorType lse, Value mask) {
-  ArrayRef<int64_t> q = query.getShape(), k = key.getShape();
-  if (q.size() != 4 || k.size() != 4 || key != value || q[0] != k[0] || q[3] != k[3] || k[2] == 0 ||
-      q[2] % k[2] != 0) // C1.
-    return op->emitOpError(
+/// - D is at most kMaxHeadSize (C4);
+/// - the slopes are f32 [H] (C5);
+/// - window and cap are positive, the cap finite (C6).
+template <typename AttentionOpT>
+static LogicalResult verifyAttention(AttentionOpT op) {
+  ArrayRef<int64_t> q = tensorType(op.getQuery()).getShape(), k = tensorType(op.getKey()).getShape();
+  if (q.size() != 4 || k.size() != 4 || op.getKey().getType() != op.getValue().getType() || q[0] != k[0] ||
+      q[3] != k[3] || k[2] == 0 || q[2] % k[2] != 0) // C1.
+    return op.emitOpError(
                "expects query [B, T, H, D] and key and value [B, S, G, D] with G dividing H, but got ")
-           << query << ", " << key << " and " << value;
+           << op.getQuery().getType() << ", " << op.getKey().getType() << " and " << op.getValue().getType();
   if (q[3] > ::ds::kMaxHeadSize) // C4.
-    return op->emitOpError("expects heads of at most ") << ::ds::kMaxHeadSize << ", but got " << q[3];
-  RankedTensorType expected = RankedTensorType::get({q[0], q[2], q[1]}, Float32Type::get(op->getContext()));
-  if (failed(expectType(op, "lse", expected, lse))) // C2.
+    return op.emitOpError("expects heads of at most ") << ::ds::kMaxHeadSize << ", but got " << q[3];
+  Type f32 = Float32Type::get(op.getContext());
+  if (failed(expectType(op, "lse", RankedTensorType::get({q[0], q[2], q[1]}, f32),
+                        op.getLse().getType()))) // C2.
     return failure();
-  if (!mask)
-    return success();
-  SmallVector<int64_t> scores = {q[0], q[2], q[1], k[1]};
-  ArrayRef<int64_t> sizes = tensorType(mask).getShape();
-  bool fits = sizes.size() == 4 && tensorType(mask).getElementType().isF32() &&
-              llvm::all_of(llvm::zip_equal(sizes, scores), [](auto pair) {
-                auto [size, wanted] = pair;
-                return size == 1 || size == wanted;
-              });
-  if (!fits) // C3.
-    return op->emitOpError("expects an f32 mask that broadcasts to [")
-           << scores << "], but got " << mask.getType();
-  return success();
+  if (Value slopes = op.getSlopes()) // C5.
+    if (failed(expectType(op, "slopes", RankedTensorType::get({q[2]}, f32), slopes.getType())))
+      return failure();
+  if (op.getWindow() && *op.getWindow() <= 0) // C6.
+    return op.emitOpError("expects a window of at least 1, but got ") << *op.getWindow();
+  if (failed(verifyCap(op)))
+    return failure();
+  return verifyMask(op, {q[0], q[2], q[1], k[1]});
 }
 
 LogicalResult AttentionOp::verify() {
   if (failed(expectType(*this, "result", getQuery().getType(), getResult().getType()))) // C2.
     return failure();
-  return verifyAttention(*this, tensorType(getQuery()), tensorType(getKey()), tensorType(getValue()),
-                         tensorType(getLse()), getMask());
+  return verifyAttention(*this);
 }
 
 LogicalResult AttentionGradOp::verify() {
@@ -108,57 +130,57 @@ LogicalResult AttentionGradOp::verify() {
       failed(expectType(*this, "key gradient", key, getKeyGrad().getType())) ||
       failed(expectType(*this, "value gradient", key, getValueGrad().getType())))
     return failure();
-  return verifyAttention(*this, query, key, tensorType(getValue()), tensorType(getLse()), getMask());
+  return verifyAttention(*this);
 }
 
-/// Operations of attention over operands [B, S, H, D].
-static int64_t attentionFlops(RankedTensorType query, RankedTensorType key, bool isCausal, bool isGradient) {
+/// What attention or its gradient computes.
+template <typename AttentionOpT>
+static ::ds::rt::AttentionWork attentionWork(AttentionOpT op, bool isGradient) {
+  RankedTensorType query = tensorType(op.getQuery());
   ::ds::rt::AttentionWork work;
   work.heads = static_cast<double>(query.getDimSize(0) * query.getDimSize(2));
   work.queries = static_cast<double>(query.getDimSize(1));
-  work.keys = static_cast<double>(key.getDimSize(1));
+  work.keys = static_cast<double>(tensorType(op.getKey()).getDimSize(1));
   work.width = static_cast<double>(query.getDimSize(3));
-  work.isCausal = isCausal, work.isGradient = isGradient;
-  return static_cast<int64_t>(::ds::rt::attentionFlops(work));
+  work.window = static_cast<double>(op.getWindow().value_or(0));
+  work.isCausal = op.getCausal(), work.isGradient = isGradient;
+  return work;
 }
 
 int64_t AttentionOp::getFlops() {
-  return attentionFlops(tensorType(getQuery()), tensorType(getKey()), getCausal(), /*isGradient=*/false);
+  return static_cast<int64_t>(::ds::rt::attentionFlops(attentionWork(*this, /*isGradient=*/false)));
 }
 
 int64_t AttentionGradOp::getFlops() {
-  return attentionFlops(tensorType(getQuery()), tensorType(getKey()), getCausal(), /*isGradient=*/true);
+  return static_cast<int64_t>(::ds::rt::attentionFlops(attentionWork(*this, /*isGradient=*/true)));
 }
 
-/// Parameters of both attention calls: causal, scale.
-static SmallVector<Attribute> attentionParams(MLIRContext *context, bool causal, FloatAttr scale) {
-  SmallVector<Attribute> params = makeParams(context, {causal});
-  params.push_back(scale);
-  return params;
+/// Attention as a call: results behind the first `numFixed` operands, then what not all have. A window and a
+/// cap are in the parameters where there is one of them, 0 for the other.
+template <typename AttentionOpT>
+static LibraryCall attentionCall(AttentionOpT op, ::ds::rt::LibraryFn callee, unsigned numFixed) {
+  LibraryCall call;
+  call.callee = callee;
+  call.takesStrides = true;
+  llvm::append_range(call.order, llvm::seq(0u, numFixed));
+  llvm::append_range(call.order, llvm::seq(op->getNumOperands(), op->getNumOperands() + op->getNumResults()));
+  llvm::append_range(call.order, llvm::seq(numFixed, op->getNumOperands()));
+  Builder builder(op.getContext());
+  call.params = makeParams(op.getContext(), {op.getCausal()});
+  call.params.push_back(op.getScaleAttr());
+  if (op.getWindow() || op.getCap()) {
+    call.params.push_back(builder.getI64IntegerAttr(op.getWindow().value_or(0)));
+    call.params.push_back(op.getCap() ? op.getCapAttr() : builder.getF64FloatAttr(0));
+  }
+  return call;
 }
 
 LibraryCall AttentionOp::getLibraryCall() {
-  LibraryCall call;
-  unsigned numOperands = getNumOperands();
-  call.callee = ::ds::rt::LibraryFn::AttentionForward;
-  call.takesStrides = true;
-  call.order = {0, 1, 2, numOperands, numOperands + 1};
-  if (getMask())
-    call.order.push_back(3);
-  call.params = attentionParams(getContext(), getCausal(), getScaleAttr());
-  return call;
+  return attentionCall(*this, ::ds::rt::LibraryFn::AttentionForward, /*numFixed=*/3);
 }
 
 LibraryCall AttentionGradOp::getLibraryCall() {
-  LibraryCall call;
-  unsigned numOperands = getNumOperands();
-  call.callee = ::ds::rt::LibraryFn::AttentionBackward;
-  call.takesStrides = true;
-  call.order = {0, 1, 2, 3, 4, 5, numOperands, numOperands + 1, numOperands + 2};
-  if (getMask())
-    call.order.push_back(6);
-  call.params = attentionParams(getContext(), getCausal(), getScaleAttr());
-  return call;
+  return attentionCall(*this, ::ds::rt::LibraryFn::AttentionBackward, /*numFixed=*/6);
 }
 
 //===----------------------------------------------------------------------===//
@@ -236,24 +258,38 @@ void CrossEntropyOp::build(OpBuilder &builder, OperationState &state, Value logi
                            Value denominator, int64_t ignoreIndex) {
   auto scalar = RankedTensorType::get({}, builder.getF32Type());
   build(builder, state, scalar, scalar.clone({tensorType(targets).getNumElements()}), scalar, logits, targets,
-        denominator, builder.getI64IntegerAttr(ignoreIndex), /*piece_rows=*/DenseI64ArrayAttr());
+        denominator, builder.getI64IntegerAttr(ignoreIndex), /*cap=*/FloatAttr(),
+        /*piece_rows=*/DenseI64ArrayAttr());
 }
 
 LogicalResult CrossEntropyOp::verify() {
   SmallVector<Type> scalars = {getLoss().getType(), getCount().getType()};
   if (getDenominator())
     scalars.push_back(getDenominator().getType());
+  if (failed(verifyCap(*this))) // C3.
+    return failure();
   return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
                             scalars);
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
+  if (failed(verifyCap(*this)))
+    return failure();
   return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
                             {getCount().getType(), getGrad().getType()});
 }
 
 int64_t CrossEntropyOp::getFlops() { return 4 * tensorType(getLogits()).getNumElements(); }
 int64_t CrossEntropyGradOp::getFlops() { return 4 * tensorType(getLogits()).getNumElements(); }
+
+/// The index that is ignored, and the cap if there is one.
+template <typename LossOpT>
+static SmallVector<Attribute> lossParams(LossOpT op) {
+  SmallVector<Attribute> params = makeParams(op.getContext(), {static_cast<int64_t>(op.getIgnoreIndex())});
+  if (op.getCap())
+    params.push_back(op.getCapAttr());
+  return params;
+}
 
 LibraryCall CrossEntropyOp::getLibraryCall() {
   LibraryCall call;
@@ -262,7 +298,7 @@ LibraryCall CrossEntropyOp::getLibraryCall() {
   call.order = {0, 1, numOperands, numOperands + 1, numOperands + 2};
   if (getDenominator())
     call.order.push_back(2);
-  call.params = makeParams(getContext(), {static_cast<int64_t>(getIgnoreIndex())});
+  call.params = lossParams(*this);
   return call;
 }
 
@@ -271,7 +307,7 @@ LibraryCall CrossEntropyGradOp::getLibraryCall() {
   call.callee = ::ds::rt::LibraryFn::CrossEntropyBackward;
   call.order = {0, 1, 2, 3, 4, 5};
   call.mayShare.push_back({0, 0});
-  call.params = makeParams(getContext(), {static_cast<int64_t>(getIgnoreIndex())});
+  call.params = lossParams(*this);
   return call;
 }
 

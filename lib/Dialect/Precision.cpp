@@ -28,11 +28,11 @@ static Precision lookupPrecision(Operation *op) {
 }
 
 Precision mlir::ds::lookupOperandPrecision(Operation *op, unsigned index) {
-  constexpr unsigned kMask = 3;
+  constexpr unsigned kFirstAddend = 3; // the mask, then the slopes
   if (isa<CrossEntropyOp>(op) && index > 0)
     return Precision::AsIs; // the denominator is f32 by definition
-  if (isa<AttentionOp>(op) && index == kMask)
-    return Precision::Single; // it is added to the scores, which are f32
+  if (isa<AttentionOp>(op) && index >= kFirstAddend)
+    return Precision::Single; // they are added to the scores, which are f32
   return lookupPrecision(op);
 }
 

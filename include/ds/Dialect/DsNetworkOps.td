@@ -132,7 +132,7 @@ def Ds_RmsNormOp : Ds_Op<"rms_norm", [Composite, Pure, DiffNet, PrecisionOpInter
   let hasVerifier = 1;
 }
 
-def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
+def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
   let summary = "Computes scaled dot-product attention without keeping the scores";
   let description = [{
     `out[b, t, h] = sum_s softmax_s(scale * q[b, t, h] . k[b, s, g] + mask[b, h, t, s]) v[b, s, g]` with
@@ -140,40 +140,52 @@ def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, Pure, DiffNet, PrecisionOpIn
     position t see s <= t + (S - T). `lse` is the logarithm of each row's sum of exponentials; backward rebuilds
     the scores from it tile by tile, so that nothing of size T x S lives on.
 
+    What is added to a score is made of its position as it is needed, and never stored:
+    - `window w`: position t sees s only where |t + (S - T) - s| < w. With `causal` these are the last w positions,
+      the own one included (a sliding window); without it, w - 1 to either side.
+    - `cap c`: c * tanh(x / c) takes the place of a scaled score x, before masks (Gemma 2, arXiv 2408.00118, section 2).
+    - `slopes`: head h gains slopes[h] * (s - (t + (S - T))), behind the cap (ALiBi, arXiv 2108.12409, section 3).
+
     Constraints:
     - (C1) q is [B, T, H, D]; k and v are [B, S, G, D]; H is a multiple of G.
     - (C2) out has q's type; lse is f32 [B, H, T].
     - (C3) mask, where present, is f32 of rank 4, and each size is 1 or that of [B, H, T, S].
     - (C4) D is at most 256: kernels keep a row of a head at hand. Wider heads are written as products and a softmax.
+    - (C5) slopes, where present, is f32 [H].
+    - (C6) window and cap, where present, are positive, and the cap is finite.
 
     Example: `%o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value,
-                       Optional<Ds_FloatTensor>:$mask, UnitAttr:$causal, F64Attr:$scale);
+                       Optional<Ds_FloatTensor>:$mask, Optional<Ds_FloatTensor>:$slopes, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap, F64Attr:$scale);
   let results = (outs Ds_FloatTensor:$result, Ds_FloatTensor:$lse);
   let assemblyFormat = [{
-    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`causal` $causal^)? `scale` $scale attr-dict
+    $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`slopes` `(` $slopes^ `)`)? (`causal` $causal^)?
+    (`window` $window^)? (`cap` $cap^)? `scale` $scale attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, Pure, Cost, Library]> {
+def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, AttrSizedOperandSegments, Pure, Cost, Library]> {
   let summary = "Computes the gradients of attention by query, key and value";
   let description = [{
     Constraints:
-    - (C1) the first five operands and `mask` are those of a valid `ds.attention`; `grad` has `out`'s type.
+    - (C1) the first five operands, `mask`, `slopes` and all attributes are those of a valid `ds.attention`; `grad` has
+      `out`'s type.
     - (C2) the results have the types of query, key and value.
 
     Example: `%dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value, Ds_FloatTensor:$out,
-                       Ds_FloatTensor:$lse, Ds_FloatTensor:$grad, Optional<Ds_FloatTensor>:$mask, UnitAttr:$causal,
-                       F64Attr:$scale);
+                       Ds_FloatTensor:$lse, Ds_FloatTensor:$grad, Optional<Ds_FloatTensor>:$mask,
+                       Optional<Ds_FloatTensor>:$slopes, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$cap, F64Attr:$scale);
   let results = (outs Ds_FloatTensor:$queryGrad, Ds_FloatTensor:$keyGrad, Ds_FloatTensor:$valueGrad);
   let assemblyFormat = [{
-    $query `,` $key `,` $value `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)? (`causal` $causal^)?
-    `scale` $scale attr-dict `:` functional-type(operands, results)
+    $query `,` $key `,` $value `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)? (`slopes` `(` $slopes^ `)`)?
+    (`causal` $causal^)? (`window` $window^)? (`cap` $cap^)? `scale` $scale attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -234,21 +246,24 @@ def Ds_CrossEntropyOp : Ds_Op<"cross_entropy", [OnTensors, Pure, DiffNet, Precis
     With a `denominator`, the sum is divided by that in place of `count`: where it is the count of a larger batch, the
     losses of the batch's parts add up to the loss of the whole, and a part of which every row is ignored has loss 0.
 
+    With a `cap` c, c * tanh(x / c) takes the place of each logit x, and is never stored.
+
     `piece_rows` are the rows of the pieces in which a whole loss could be made, where that is open.
 
     Constraints:
     - (C1) logits is [N, C], targets [N].
     - (C2) loss, count and denominator are rank-0 f32, lse is f32 [N].
+    - (C3) cap, where present, is positive and finite.
 
     Example: `%loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, Optional<Ds_TensorOf<F32>>:$denominator,
-                       I64Attr:$ignore_index, OptionalAttr<DenseI64ArrayAttr>:$piece_rows);
+                       I64Attr:$ignore_index, OptionalAttr<F64Attr>:$cap, OptionalAttr<DenseI64ArrayAttr>:$piece_rows);
   let results = (outs Ds_TensorOf<F32>:$loss, Ds_TensorOf<F32>:$lse, Ds_TensorOf<F32>:$count);
   let builders = [OpBuilder<(ins "::mlir::Value":$logits, "::mlir::Value":$targets, "::mlir::Value":$denominator,
                                  "int64_t":$ignoreIndex)>];
   let assemblyFormat = [{
-    $logits `,` $targets (`over` `(` $denominator^ `)`)? `ignore_index` $ignore_index attr-dict `:` functional-type(operands, results)
+    $logits `,` $targets (`over` `(` $denominator^ `)`)? `ignore_index` $ignore_index (`cap` $cap^)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -257,18 +272,20 @@ def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [OnTensors, Pure, Cost, 
   let summary = "Computes the gradient of cross-entropy by its logits";
   let description = [{
     `result[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * grad / count`, 0 in ignored rows. It may
-    be written over the logits.
+    be written over the logits. With a `cap` c, y = c * tanh(logits[i, j] / c) takes the place of a logit, and the
+    result is multiplied by y's derivative, 1 - (y / c)^2.
 
     Constraints:
-    - (C1) operands are those of a valid `ds.cross_entropy`; grad and count are rank-0 f32.
+    - (C1) operands and cap are those of a valid `ds.cross_entropy`; grad and count are rank-0 f32.
 
     Example: `%d = ds.cross_entropy_grad %x, %t, %lse, %count, %g ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>`
   }];
   let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, Ds_TensorOf<F32>:$lse,
-                       Ds_TensorOf<F32>:$count, Ds_TensorOf<F32>:$grad, I64Attr:$ignore_index);
+                       Ds_TensorOf<F32>:$count, Ds_TensorOf<F32>:$grad, I64Attr:$ignore_index,
+                       OptionalAttr<F64Attr>:$cap);
   let results = (outs Ds_FloatTensor:$result);
   let assemblyFormat = [{
-    $logits `,` $targets `,` $lse `,` $count `,` $grad `ignore_index` $ignore_index attr-dict
+    $logits `,` $targets `,` $lse `,` $count `,` $grad `ignore_index` $ignore_index (`cap` $cap^)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;

@@ -272,8 +272,9 @@ Value hf::attention(Graph &g, Value query, Value key, Value value, const Attenti
   auto lse = RankedTensorType::get({shape[0], shape[2], length}, b.getF32Type());
   UnitAttr causal = options.causal ? b.getUnitAttr() : UnitAttr();
   return b
-      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, causal,
-                           b.getF64FloatAttr(options.scale))
+      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, /*slopes=*/Value(),
+                           causal,
+                           /*window=*/IntegerAttr(), /*cap=*/FloatAttr(), b.getF64FloatAttr(options.scale))
       .getResult();
 }
 

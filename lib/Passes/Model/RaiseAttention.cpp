@@ -188,7 +188,8 @@ Value Raiser::buildAttention(ArrayRef<Value> inputs, Value mask) {
   auto lse = RankedTensorType::get({query[0], query[2], query[1]}, builder.getF32Type());
   return builder
       .create<AttentionOp>(emit.getLoc(), inputs[0].getType(), lse, inputs[0], inputs[1], inputs[2], mask,
-                           match.causal, APFloat(scale))
+                           /*slopes=*/Value(), match.causal, /*window=*/IntegerAttr(), /*cap=*/FloatAttr(),
+                           APFloat(scale))
       .getResult();
 }
 

@@ -170,6 +170,8 @@ static void splitLoss(LinearLoss &match, int64_t rows) {
                                            /*transposeLhs=*/false, product.getTransposeRhs());
     auto part = builder.create<CrossEntropyOp>(loss.getLoc(), emit.convert(logits.getResult(), read), target,
                                                denominator, loss.getIgnoreIndex());
+    if (loss.getCap())
+      part.setCapAttr(loss.getCapAttr());
     total = total ? emit.add(total, part.getLoss()) : part.getLoss();
   }
   if (!loss.getCount().use_empty())
