@@ -81,11 +81,12 @@ void forwardTile(const Attention &op, int64_t b, int64_t h, int64_t t0) {
   __builtin_memset(run.values, 0, static_cast<size_t>(kTile * op.size) * sizeof(float));
   packTransposed(op.load<T>(0, b, t0, h, rows, run.rows), rows, op.size, op.scale, run.queries);
   const int64_t visible = op.visibleKeys(t0, rows);
-  for (int64_t s0 = 0; s0 < visible; s0 += kTile) {
+  for (int64_t s0 = op.firstKey(t0); s0 < visible; s0 += kTile) {
     const int64_t numKeys = minOf(kTile, visible - s0);
     const Rows keys = op.load<T>(1, b, s0, group, numKeys, run.rows);
     multiply(numKeys, kTile, op.size, {keys.data, keys.stride, 1}, run.queries, kTile, run.scores, kTile,
              /*accumulate=*/false);
+    op.capScores(run.scores, numKeys, /*derivatives=*/nullptr);
     op.applyMask(run.scores, b, h, t0, rows, s0, numKeys);
     for (int column = 0; column < kTileVecs; ++column)
       softmaxColumn(run, column, numKeys);
@@ -99,7 +100,7 @@ void forwardTile(const Attention &op, int64_t b, int64_t h, int64_t t0) {
 
 template <class T>
 void forward(const LibraryCall &call) {
-  const Attention op(call, /*maskOperand=*/5);
+  const Attention op(call, /*fixed=*/5);
   const int64_t tiles = op.tilesOf(op.queries), heads = op.batch * op.heads;
   auto body = [&](int64_t task, uint32_t) {
     // The tiles with the most visible keys first, so that the threads end together.

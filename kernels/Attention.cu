@@ -4,7 +4,7 @@
 // keys), four for each of its eight warps, and walks tiles of 32 rows of the other side in shared memory. For
 // a product over the head's elements each lane takes one row of the tile; for a sum over the tile's rows each
 // lane takes every 32nd element of the head. Sums are formed in a fixed order and rounded once; scores exist
-// 32 x 32 at a time.
+// 32 x 32 at a time; tiles that causality or a window hides from all of the block's rows are not computed.
 //
 //===---------------------------------------------------------------------------===//
 #include "CudaPort.h"
@@ -96,16 +96,21 @@ DS_DEVICE Place placeOf(int heads, int rows) {
   return {rest / heads, rest % heads, tile * kTile, static_cast<int>(threadIdx.x / 32) * kOwn};
 }
 
-/// One past the last key that query `t` sees.
+/// The key at query t's own position.
+DS_DEVICE int ownKey(const AttentionCall &call, int t) { return t + call.keys - call.queries; }
+/// The first key that query `t` sees, if it sees any, and one past the last.
+DS_DEVICE int firstKey(const AttentionCall &call, int t) { return maxOf(0, ownKey(call, t) - call.before); }
 DS_DEVICE int visibleKeys(const AttentionCall &call, int t) {
-  return call.causal ? maxOf(0, minOf(call.keys, t + 1 + call.keys - call.queries)) : call.keys;
+  return maxOf(0, minOf(call.keys, ownKey(call, t) + call.after + 1));
 }
-/// `score` of query t and key s as masks leave it.
+/// The capped `score` of query t and key s with mask and slopes, and minus infinity where it is hidden.
 DS_DEVICE float masked(const AttentionCall &call, float score, int b, int h, int t, int s) {
-  if (t >= call.queries || s >= visibleKeys(call, t))
+  if (t >= call.queries || s >= visibleKeys(call, t) || s < firstKey(call, t))
     return -infinity();
   if (call.mask)
     score += call.mask[b * call.maskStrides[0] + h * call.maskStrides[1] + t * call.maskStrides[2] + s];
+  if (call.slopes)
+    score += call.slopes[h] * static_cast<float>(s - ownKey(call, t));
   return score;
 }
 DS_DEVICE float *lseAt(const AttentionCall &call, int b, int h, int t) {
@@ -128,13 +133,14 @@ DS_DEVICE void attentionForward(const AttentionCall &call) {
     total[j] = 0;
   }
   const int visible = visibleKeys(call, minOf(place.first + kTile, call.queries) - 1);
-  for (int s0 = 0; s0 < visible; s0 += kTile) {
+  for (int s0 = firstKey(call, place.first); s0 < visible; s0 += kTile) {
     __syncthreads();
     loadTile<T>(call.k, b, group, s0, call.keys, size, 1.0f, tile, size + 1);
     __syncthreads();
     multiplyRows(own, tile, size, scores);
     for (int j = 0; j < kOwn; ++j) {
-      const float score = masked(call, scores[j], b, h, place.first + place.warpRow + j, s0 + lane);
+      const int t = place.first + place.warpRow + j;
+      const float score = masked(call, capped(scores[j], call.cap), b, h, t, s0 + lane);
       const float next = maxOf(warpMax(score), top[j]), shift = next == -infinity() ? 0.0f : next;
       const float rescale = expf(top[j] - shift);
       scores[j] = expf(score - shift);
@@ -192,7 +198,7 @@ DS_DEVICE void gradientOfQueries(const AttentionCall &call) {
     factors[j] = 1;
   }
   const int visible = visibleKeys(call, minOf(place.first + kTile, call.queries) - 1);
-  for (int s0 = 0; s0 < visible; s0 += kTile) {
+  for (int s0 = firstKey(call, place.first); s0 < visible; s0 += kTile) {
     __syncthreads();
     loadTile<T>(call.v, b, group, s0, call.keys, size, 1.0f, tile, size + 1);
     __syncthreads();
@@ -202,8 +208,9 @@ DS_DEVICE void gradientOfQueries(const AttentionCall &call) {
     __syncthreads();
     multiplyRows(queries + place.warpRow * size, tile, size, probs);
     for (int j = 0; j < kOwn; ++j) {
-      const float p = probability(masked(call, probs[j], b, h, firstRow + j, s0 + lane), lse[j]);
-      grads[j] = p * (grads[j] - delta[j]) * call.scale;
+      const float y = capped(probs[j], call.cap);
+      const float p = probability(masked(call, y, b, h, firstRow + j, s0 + lane), lse[j]);
+      grads[j] = p * (grads[j] - delta[j]) * call.scale * slopeOfCap(y, call.cap);
     }
     addRows(grads, tile, size, sums);
   }
@@ -221,14 +228,17 @@ DS_DEVICE void gradientOfKeys(const AttentionCall &call) {
   const int b = place.b, g = place.h, firstRow = place.first + place.warpRow;
   loadTile<T>(call.k, b, g, place.first, call.keys, size, 1.0f, keys, size);
   loadTile<T>(call.v, b, g, place.first, call.keys, size, 1.0f, values, size);
-  float dk[kOwn][kElements], dv[kOwn][kElements], probs[kOwn], grads[kOwn], ones[kOwn];
+  float dk[kOwn][kElements], dv[kOwn][kElements], probs[kOwn], grads[kOwn], slopes[kOwn], ones[kOwn];
   clear(dk);
   clear(dv);
   for (int j = 0; j < kOwn; ++j)
     ones[j] = 1;
-  const int firstQuery = call.causal ? maxOf(0, place.first - (call.keys - call.queries)) / kTile * kTile : 0;
+  // Queries at the positions of the block's keys see them, as far as causality and the window let them.
+  const int ownQuery = place.first - (call.keys - call.queries), kept = minOf(kTile, call.keys - place.first);
+  const int firstQuery = maxOf(0, ownQuery - call.after) / kTile * kTile;
+  const int endQuery = minOf(call.queries, ownQuery + kept + call.before);
   for (int h = g * perGroup; h < (g + 1) * perGroup; ++h)
-    for (int t0 = firstQuery; t0 < call.queries; t0 += kTile) {
+    for (int t0 = firstQuery; t0 < endQuery; t0 += kTile) {
       const int t = t0 + lane;
       const float lse = t < call.queries ? *lseAt(call, b, h, t) : -infinity();
       __syncthreads();
@@ -240,16 +250,18 @@ DS_DEVICE void gradientOfKeys(const AttentionCall &call) {
       }
       __syncthreads();
       multiplyRows(keys + place.warpRow * size, tile, size, probs);
-      for (int j = 0; j < kOwn; ++j)
-        probs[j] =
-            firstRow + j < call.keys ? probability(masked(call, probs[j], b, h, t, firstRow + j), lse) : 0.0f;
+      for (int j = 0; j < kOwn; ++j) {
+        const float y = capped(probs[j], call.cap);
+        slopes[j] = slopeOfCap(y, call.cap);
+        probs[j] = firstRow + j < call.keys ? probability(masked(call, y, b, h, t, firstRow + j), lse) : 0.0f;
+      }
       __syncthreads();
       loadTile<T>(call.dout, b, h, t0, call.queries, size, 1.0f, tile, size + 1);
       __syncthreads();
       multiplyRows(values + place.warpRow * size, tile, size, grads);
       addRows(probs, tile, size, dv);
       for (int j = 0; j < kOwn; ++j)
-        grads[j] = probs[j] * (grads[j] - deltas[lane]) * call.scale;
+        grads[j] = probs[j] * (grads[j] - deltas[lane]) * call.scale * slopes[j];
       __syncthreads();
       loadTile<T>(call.q, b, h, t0, call.queries, size, 1.0f, tile, size + 1);
       __syncthreads();

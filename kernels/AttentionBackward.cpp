@@ -12,7 +12,7 @@
 namespace ds::rt::DS_ISA {
 namespace {
 
-enum Operand { kQ, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv, kMask };
+enum Operand { kQ, kK, kV, kOut, kLse, kDout, kDq, kDk, kDv, kFixed };
 
 /// What belongs to the query tile at hand, and the scores of the pair of tiles.
 struct Tile {
@@ -22,6 +22,7 @@ struct Tile {
   alignas(64) float dout[kMaxHead * kTile];
   alignas(64) float probs[kTile * kTile];
   alignas(64) float dscores[kTile * kTile];
+  alignas(64) float derivatives[kTile * kTile]; ///< of the scores' cap, where there is one
 };
 
 /// Tiles of f32 rows for operands of other types; nothing for f32.
@@ -97,6 +98,12 @@ void scoreGradients(Tile &tile, int64_t numKeys, float scale) {
     }
 }
 
+/// The gradients of capped scores as those of the scores.
+void multiplyDerivatives(Tile &tile, int64_t numKeys) {
+  for (int64_t at = 0; at < numKeys * kTile; at += kLanes)
+    store(tile.dscores + at, load(tile.dscores + at) * load(tile.derivatives + at));
+}
+
 void clearRows(Sums rows, int64_t count, int64_t size) {
   for (int64_t r = 0; r < count; ++r)
     __builtin_memset(rows.data + r * rows.stride, 0, static_cast<size_t>(size) * sizeof(float));
@@ -127,6 +134,7 @@ void backwardPair(const Attention &op, Tile &tile, const QueryRows &query, const
   const int64_t size = op.size;
   multiply(numKeys, kTile, size, {key.keys.data, key.keys.stride, 1}, tile.queries, kTile, tile.probs, kTile,
            false);
+  op.capScores(tile.probs, numKeys, tile.derivatives);
   op.applyMask(tile.probs, b, h, t0, rows, s0, numKeys);
   probabilities(tile, numKeys);
   multiply(numKeys, size, rows, {tile.probs, kTile, 1}, query.dout.data, query.dout.stride, key.dv,
@@ -134,8 +142,10 @@ void backwardPair(const Attention &op, Tile &tile, const QueryRows &query, const
   multiply(numKeys, kTile, size, {key.values.data, key.values.stride, 1}, tile.dout, kTile, tile.dscores,
            kTile, false);
   scoreGradients(tile, numKeys, op.scale);
+  if (op.cap != 0)
+    multiplyDerivatives(tile, numKeys);
   multiply(rows, size, numKeys, {tile.dscores, 1, kTile}, key.keys.data, key.keys.stride, dq.data, dq.stride,
-           s0 > 0);
+           s0 > op.firstKey(t0));
   multiply(numKeys, size, rows, {tile.dscores, kTile, 1}, query.queries.data, query.queries.stride, key.dk,
            key.dkStride, true);
 }
@@ -151,13 +161,14 @@ template <class T>
 void backwardHead(const Attention &op, Tile &tile, Copies<T> &copies, Sums dk, Sums dv, int64_t b, int64_t h,
                   int64_t g) {
   for (int64_t t0 = 0; t0 < op.queries; t0 += kTile) {
-    const int64_t rows = minOf(kTile, op.queries - t0), visible = op.visibleKeys(t0, rows);
+    const int64_t rows = minOf(kTile, op.queries - t0), first = op.firstKey(t0),
+                  visible = op.visibleKeys(t0, rows);
     T *target = op.rowOf<T>(kDq, b, t0, h);
     const Sums dq = sumsOf(target, op.rowStride(kDq), op.size, dqScratch(copies));
-    if (visible == 0)
+    if (visible <= first)
       clearRows(dq, rows, op.size);
     const QueryRows query = loadTile(op, tile, copies, b, h, t0, rows);
-    for (int64_t s0 = 0; s0 < visible; s0 += kTile) {
+    for (int64_t s0 = first; s0 < visible; s0 += kTile) {
       const int64_t numKeys = minOf(kTile, visible - s0);
       const KeyTile key{op.load<T>(kK, b, s0, g, numKeys, copies.keys),
                         op.load<T>(kV, b, s0, g, numKeys, copies.values),
@@ -173,7 +184,7 @@ void backwardHead(const Attention &op, Tile &tile, Copies<T> &copies, Sums dk, S
 
 template <class T>
 void backward(const LibraryCall &call) {
-  const Attention op(call, kMask);
+  const Attention op(call, kFixed);
   const int64_t perGroup = op.heads / op.groups;
   auto body = [&](int64_t task, uint32_t worker) {
     Tile tile;

@@ -8,6 +8,7 @@
 #ifndef DS_KERNELS_ATTENTIONTILES_H
 #define DS_KERNELS_ATTENTIONTILES_H
 
+#include "Cap.h"
 #include "Narrow.h"
 
 namespace ds::rt::DS_ISA {
@@ -110,15 +111,30 @@ static inline void packTransposed(Rows from, int64_t rows, int64_t width, float 
         to[d * kTile + t] = from.data[t * from.stride + d] * factor;
 }
 
+/// Bounds the scores of `nk` keys, and keeps the derivatives of that where there is a place for them.
+static inline void boundTile(Cap bound, float *scores, int64_t nk, float *derivatives) {
+  for (int64_t at = 0; at < nk * kTile; at += kLanes) {
+    const Vec y = bound(load(scores + at));
+    store(scores + at, y);
+    if (derivatives)
+      store(derivatives + at, bound.times(splat(1), y));
+  }
+}
+
 /// The operands of one call and where a head of them starts.
 struct Attention {
   const View *operands;
   int64_t batch, queries, heads, size, keys, groups;
   bool causal;
   float scale;
-  const View *mask; ///< or null
+  int64_t before, after; ///< positions that a query sees to either side of its own
+  float cap;             ///< 0: none
+  const View *mask;      ///< or null
+  const View *slopes;    ///< or null
 
-  explicit Attention(const LibraryCall &call, uint32_t maskOperand) : operands(call.operands) {
+  /// The operands from `fixed` on are the mask, of rank 4, and the slopes, of rank 1.
+  explicit Attention(const LibraryCall &call, uint32_t fixed)
+      : operands(call.operands), cap(0), mask(nullptr), slopes(nullptr) {
     const View &q = operands[0], &k = operands[1];
     batch = q.shape[0];
     queries = q.shape[1];
@@ -128,7 +144,14 @@ struct Attention {
     groups = k.shape[2];
     causal = call.params[0] != 0;
     scale = static_cast<float>(asDouble(call.params[1]));
-    mask = call.numOperands > maskOperand ? &operands[maskOperand] : nullptr;
+    const bool hasForm = call.numParams > 2;
+    const int64_t all = queries + keys, window = hasForm && call.params[2] != 0 ? call.params[2] : all;
+    before = minOf(window, all) - 1;
+    after = causal ? 0 : before;
+    if (hasForm)
+      cap = static_cast<float>(asDouble(call.params[3]));
+    for (uint32_t k = fixed; k < call.numOperands; ++k)
+      (operands[k].rank == 1 ? slopes : mask) = &operands[k];
   }
 
   /// Row `row` of head `head` of a [B, T, H, D] operand.
@@ -144,14 +167,32 @@ struct Attention {
     return rowsOf(rowOf<T>(operand, b, row, head), rowStride(operand), count, size, scratch);
   }
   int64_t tilesOf(int64_t rows) const { return (rows + kTile - 1) / kTile; }
-  /// One past the last key that query `t` sees.
-  int64_t visibleKeys(int64_t t) const {
-    return causal ? maxOf(0, minOf(keys, t + 1 + keys - queries)) : keys;
-  }
+  /// The key at query t's own position.
+  int64_t ownKey(int64_t t) const { return t + keys - queries; }
+  /// The first key that query `t` sees, if it sees any, and one past the last.
+  int64_t firstKey(int64_t t) const { return maxOf(0, ownKey(t) - before); }
+  int64_t visibleKeys(int64_t t) const { return maxOf(0, minOf(keys, ownKey(t) + after + 1)); }
   /// One past the last key that any query of the tile [t0, t0 + nq) sees.
   int64_t visibleKeys(int64_t t0, int64_t nq) const { return visibleKeys(t0 + nq - 1); }
 
-  /// Adds the mask and hides what causality hides in the tile of keys s0.. and queries t0...
+  /// Bounds the scores of a tile, where there is a cap, and keeps the derivatives of that, if asked.
+  void capScores(float *scores, int64_t nk, float *derivatives) const {
+    if (cap != 0)
+      boundTile(Cap{cap}, scores, nk, derivatives);
+  }
+
+  /// Adds slope * (s - t) to the tile's scores; t counts keys.
+  void addSlopes(float *scores, int64_t h, int64_t t0, int64_t s0, int64_t nk) const {
+    const float slope = floats(*slopes)[h * slopes->strides[0]];
+    for (int64_t s = 0; s < nk; ++s) {
+      const int64_t distance = s0 + s - ownKey(t0);
+      for (int t = 0; t < kTile; ++t)
+        scores[s * kTile + t] += slope * static_cast<float>(static_cast<int32_t>(distance) - t);
+    }
+  }
+
+  /// Adds mask and slopes and hides what causality and the window hide in the tile of keys s0.. and queries
+  /// t0...
   void applyMask(float *scores, int64_t b, int64_t h, int64_t t0, int64_t nq, int64_t s0, int64_t nk) const {
     if (mask) {
       auto stride = [&](int d) { return mask->shape[d] == 1 ? 0 : mask->strides[d]; };
@@ -160,11 +201,15 @@ struct Attention {
         for (int64_t s = 0; s < nk; ++s)
           scores[s * kTile + t] += base[(t0 + t) * stride(2) + s];
     }
-    if (!causal || s0 + nk <= visibleKeys(t0))
+    if (slopes)
+      addSlopes(scores, h, t0, s0, nk);
+    if (s0 + nk <= visibleKeys(t0) && s0 >= firstKey(t0 + nq - 1))
       return;
     for (int64_t s = 0; s < nk; ++s) {
-      const int64_t seen = s0 + s - (keys - queries) - t0; // the first query of the tile that sees the key
-      for (int64_t t = 0; t < minOf(seen, kTile); ++t)
+      const int64_t own = s0 + s - ownKey(t0); // the query of the tile at the key's position
+      for (int64_t t = 0; t < minOf(own - after, kTile); ++t)
+        scores[s * kTile + t] = -__builtin_inff();
+      for (int64_t t = maxOf(own + before + 1, 0); t < kTile; ++t)
         scores[s * kTile + t] = -__builtin_inff();
     }
   }

@@ -6,6 +6,7 @@
 // threads.
 //
 //===---------------------------------------------------------------------------===//
+#include "Cap.h"
 #include "Narrow.h"
 
 namespace ds::rt::DS_ISA {
@@ -29,49 +30,59 @@ float rowMax(const T *row, int64_t size) {
   return result;
 }
 
+/// One logit, bounded.
+template <class Bound>
+DS_INLINE float bounded(Bound bound, float x) {
+  return bound(splat(x))[0];
+}
+
 /// Sum of exp(row[j] - shift).
-template <class T>
-float rowExpSum(const T *row, int64_t size, float shift) {
+template <class T, class Bound>
+float rowExpSum(const T *row, int64_t size, float shift, Bound bound) {
   Vec sums[kUnroll] = {};
   int64_t j = 0;
   for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
     for (int u = 0; u < kUnroll; ++u)
-      sums[u] += vecExp(load(row + j + u * kLanes) - shift);
+      sums[u] += vecExp(bound(load(row + j + u * kLanes)) - shift);
   float total = sumLanes((sums[0] + sums[1]) + (sums[2] + sums[3]));
   for (; j < size; ++j)
-    total += vecExp(splat(toFloat(row[j]) - shift))[0];
+    total += vecExp(splat(bounded(bound, toFloat(row[j])) - shift))[0];
   return total;
 }
 
 /// log sum exp of a row; NaN and infinities come out as they should.
-template <class T>
-float logSumExp(const T *row, int64_t size) {
-  const float top = rowMax(row, size);
+template <class T, class Bound>
+float logSumExp(const T *row, int64_t size, Bound bound) {
+  const float top = bounded(bound, rowMax(row, size)); // a bound keeps the order
   if (top == -__builtin_inff() || top == __builtin_inff())
     return top;
-  return top + __builtin_logf(rowExpSum(row, size, top));
+  return top + __builtin_logf(rowExpSum(row, size, top, bound));
 }
 
-/// to[j] = exp(from[j] - shift) * factor.
-template <class T>
-void scaledExp(const T *from, T *to, int64_t size, float shift, float factor) {
+/// to[j] = exp(from[j] - shift) * factor, of bounded elements and by the elements themselves.
+template <class T, class Bound>
+void scaledExp(const T *from, T *to, int64_t size, float shift, float factor, Bound bound) {
+  const auto one = [&](Vec x) {
+    const Vec y = bound(x);
+    return bound.times(vecExp(y - shift) * factor, y);
+  };
   int64_t j = 0;
   for (; j + kUnroll * kLanes <= size; j += kUnroll * kLanes)
     for (int u = 0; u < kUnroll; ++u)
-      store(to + j + u * kLanes, vecExp(load(from + j + u * kLanes) - shift) * factor);
+      store(to + j + u * kLanes, one(load(from + j + u * kLanes)));
   for (; j < size; ++j)
-    setFloat(to[j], vecExp(splat(toFloat(from[j]) - shift))[0] * factor);
+    setFloat(to[j], one(splat(toFloat(from[j])))[0]);
 }
 
-template <class T>
-void forward(const LibraryCall &call) {
+template <class T, class Bound>
+void forward(const LibraryCall &call, Bound bound) {
   const View &logits = call.operands[0], &targets = call.operands[1];
   float *lse = floats(call.operands[3]);
   const int64_t rows = logits.shape[0], size = logits.shape[1], stride = logits.strides[0];
   const int64_t ignore = call.params[0];
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)
-      lse[i] = logSumExp(elements<T>(logits) + i * stride, size);
+      lse[i] = logSumExp(elements<T>(logits) + i * stride, size, bound);
   };
   forRanges(rows, 1, call.threads, body);
   double total = 0;
@@ -84,8 +95,11 @@ void forward(const LibraryCall &call) {
         continue;
       ++count;
       const bool valid = target >= 0 && target < size;
-      sum += valid ? static_cast<double>(lse[i]) - toFloat(elements<T>(logits)[i * stride + target])
-                   : __builtin_nan("");
+      if (valid)
+        sum +=
+            static_cast<double>(lse[i]) - bounded(bound, toFloat(elements<T>(logits)[i * stride + target]));
+      else
+        sum += __builtin_nan("");
     }
     total += sum;
   }
@@ -96,8 +110,8 @@ void forward(const LibraryCall &call) {
   *floats(call.operands[4]) = static_cast<float>(count);
 }
 
-template <class T>
-void backward(const LibraryCall &call) {
+template <class T, class Bound>
+void backward(const LibraryCall &call, Bound bound) {
   const View &logits = call.operands[0], &targets = call.operands[1], &dlogits = call.operands[5];
   const float *lse = floats(call.operands[2]);
   const float factor = *floats(call.operands[4]) / *floats(call.operands[3]);
@@ -112,23 +126,32 @@ void backward(const LibraryCall &call) {
         continue;
       }
       const bool valid = target >= 0 && target < size;
-      const float hit = valid ? toFloat(from[target]) : 0; // `to` may lie over `from`
-      scaledExp(from, to, size, lse[i], factor);
+      const float hit = valid ? bounded(bound, toFloat(from[target])) : 0; // `to` may lie over `from`
+      scaledExp(from, to, size, lse[i], factor, bound);
       if (valid)
-        setFloat(to[target], vecExp(splat(hit - lse[i]))[0] * factor - factor);
+        setFloat(to[target],
+                 bound.times(splat(vecExp(splat(hit - lse[i]))[0] * factor - factor), splat(hit))[0]);
     }
   };
   forRanges(rows, 1, call.threads, body);
 }
 
+/// Calls body(element, bound) with a value of the logits' type and with the bound that the params say.
+template <class Body>
+DS_INLINE void withForm(const LibraryCall &call, Body &&body) {
+  const float cap = call.numParams > 1 ? static_cast<float>(asDouble(call.params[1])) : 0;
+  withType(call.operands[0].dtype,
+           [&](auto element) { cap != 0 ? body(element, Cap{cap}) : body(element, NoCap{}); });
+}
+
 } // namespace
 
 void crossEntropyForward(const LibraryCall &call) {
-  withType(call.operands[0].dtype, [&](auto element) { forward<decltype(element)>(call); });
+  withForm(call, [&](auto element, auto bound) { forward<decltype(element)>(call, bound); });
 }
 
 void crossEntropyBackward(const LibraryCall &call) {
-  withType(call.operands[0].dtype, [&](auto element) { backward<decltype(element)>(call); });
+  withForm(call, [&](auto element, auto bound) { backward<decltype(element)>(call, bound); });
 }
 
 } // namespace ds::rt::DS_ISA

@@ -22,11 +22,11 @@ DS_DEVICE void rowLogSumExp(const CrossEntropyCall &call) {
   const T *logits = static_cast<const T *>(call.logits) + row * call.stride;
   float top = -infinity();
   forRow(logits, call.size, [&](int64_t, float x) { top = x > top ? x : top; });
-  top = acrossBlock<false>(top, memory);
+  top = capped(acrossBlock<false>(top, memory), call.cap); // a cap keeps the order
   const bool isEdge = top == -infinity() || top == infinity();
   float sum = 0;
   if (!isEdge)
-    forRow(logits, call.size, [&](int64_t, float x) { sum += expf(x - top); });
+    forRow(logits, call.size, [&](int64_t, float x) { sum += expf(capped(x, call.cap) - top); });
   sum = acrossBlock<true>(sum, memory);
   if (threadIdx.x == 0)
     call.lse[row] = isEdge ? top : top + logf(sum);
@@ -53,7 +53,7 @@ DS_DEVICE void meanLoss(const CrossEntropyCall &call) {
       const bool valid = target >= 0 && target < call.size;
       const float logit =
           valid ? toFloat(static_cast<const T *>(call.logits)[i * call.stride + target]) : quietNaN();
-      sum += static_cast<double>(call.lse[i]) - static_cast<double>(logit);
+      sum += static_cast<double>(call.lse[i]) - static_cast<double>(capped(logit, call.cap));
     }
     sums[threadIdx.x] = sum;
     counts[threadIdx.x] = number;
@@ -80,8 +80,9 @@ DS_DEVICE void rowGradient(const CrossEntropyCall &call) {
   // Every element is read and written by the same thread, for `to` may lie over `from`.
   for (int64_t j = threadIdx.x; j < call.size; j += blockDim.x) {
     const float hit = j == target ? factor : 0.0f;
-    const float value = target == call.ignoreIndex ? 0.0f : expf(toFloat(from[j]) - lse) * factor - hit;
-    setFloat(to[j], value);
+    const float y = capped(toFloat(from[j]), call.cap);
+    const float value = (expf(y - lse) * factor - hit) * slopeOfCap(y, call.cap);
+    setFloat(to[j], target == call.ignoreIndex ? 0.0f : value);
   }
 }
 

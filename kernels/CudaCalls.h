@@ -31,6 +31,7 @@ struct CrossEntropyCall {
   int64_t rows, size, stride, dstride; ///< of logits and dlogits
   int64_t ignoreIndex;
   int32_t wideIds;
+  float cap; ///< of the logits; 0: none
 };
 
 /// Strided memory: dimensions are merged where memory makes one of several.
@@ -73,6 +74,9 @@ struct AttentionCall {
   int32_t batch, queries, keys, heads, groups, size;
   int32_t causal;
   float scale;
+  const float *slopes;   ///< null: none
+  int32_t before, after; ///< keys that a query sees to either side of its own
+  float cap;             ///< of scores before mask and slopes; 0: none
 };
 
 /// A convolution's two operands and its result, packed, in the order of its command. Three sliding

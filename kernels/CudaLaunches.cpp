@@ -4,8 +4,14 @@
 
 #include "ds/Runtime/Program/Library.h"
 
+#include <algorithm>
+#include <bit>
+
 namespace ds::rt::cuda {
 namespace {
+
+/// A param that is a double by its bit pattern.
+double asDouble(int64_t param) { return std::bit_cast<double>(param); }
 
 /// Threads for rows of `size` elements: whole warps, each thread about four elements, up to `most`.
 uint32_t threadsFor(int64_t size, uint32_t most) {
@@ -187,6 +193,7 @@ CrossEntropyCall crossEntropyOf(const LibraryCall &call) {
   c.stride = logits.strides[0];
   c.ignoreIndex = call.params[0];
   c.wideIds = targets.dtype == DType::I64;
+  c.cap = call.numParams > 1 ? static_cast<float>(asDouble(call.params[1])) : 0;
   return c;
 }
 
@@ -223,11 +230,24 @@ void addCrossEntropyGradient(Launches &launches, const LibraryCall &call) {
 
 Heads headsOf(const View &view) { return {view.data, view.strides[0], view.strides[1], view.strides[2]}; }
 
-/// What forward and backward share.
-AttentionCall attentionOf(const LibraryCall &call, uint32_t maskOperand) {
+/// Mask and slopes, from operand `first` on.
+void readAddends(AttentionCall &c, const LibraryCall &call, uint32_t first) {
+  for (uint32_t k = first; k < call.numOperands; ++k) {
+    const View &operand = call.operands[k];
+    if (operand.rank == 1) {
+      c.slopes = static_cast<const float *>(operand.data);
+      continue;
+    }
+    c.mask = static_cast<const float *>(operand.data);
+    for (int d = 0; d < 3; ++d)
+      c.maskStrides[d] = operand.shape[d] == 1 ? 0 : operand.strides[d];
+  }
+}
+
+/// What forward and backward share; they have `fixed` operands that all commands have.
+AttentionCall attentionOf(const LibraryCall &call, uint32_t fixed) {
   const View &q = call.operands[0], &k = call.operands[1], &lse = call.operands[4];
-  double scale;
-  memcpy(&scale, &call.params[1], 8);
+  const bool hasForm = call.numParams > 2;
   AttentionCall c{};
   c.q = headsOf(q);
   c.k = headsOf(k);
@@ -236,12 +256,7 @@ AttentionCall attentionOf(const LibraryCall &call, uint32_t maskOperand) {
   c.lse = static_cast<float *>(lse.data);
   for (int d = 0; d < 3; ++d)
     c.lseStrides[d] = lse.strides[d];
-  if (call.numOperands > maskOperand) {
-    const View &mask = call.operands[maskOperand];
-    c.mask = static_cast<const float *>(mask.data);
-    for (int d = 0; d < 3; ++d)
-      c.maskStrides[d] = mask.shape[d] == 1 ? 0 : mask.strides[d];
-  }
+  readAddends(c, call, fixed);
   c.batch = static_cast<int32_t>(q.shape[0]);
   c.queries = static_cast<int32_t>(q.shape[1]);
   c.heads = static_cast<int32_t>(q.shape[2]);
@@ -249,7 +264,11 @@ AttentionCall attentionOf(const LibraryCall &call, uint32_t maskOperand) {
   c.keys = static_cast<int32_t>(k.shape[1]);
   c.groups = static_cast<int32_t>(k.shape[2]);
   c.causal = call.params[0] != 0;
-  c.scale = static_cast<float>(scale);
+  c.scale = static_cast<float>(asDouble(call.params[1]));
+  c.cap = hasForm ? static_cast<float>(asDouble(call.params[3])) : 0;
+  const int64_t all = q.shape[1] + k.shape[1], window = hasForm && call.params[2] != 0 ? call.params[2] : all;
+  c.before = static_cast<int32_t>(std::min(window, all) - 1);
+  c.after = c.causal ? 0 : c.before;
   return c;
 }
 

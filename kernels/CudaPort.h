@@ -74,6 +74,14 @@ DS_DEVICE T maxOf(T a, T b) {
   return a > b ? a : b;
 }
 
+/// What takes the place of x under a cap; 0 is none.
+DS_DEVICE float capped(float x, float cap) { return cap == 0 ? x : cap * tanhf(x / cap); }
+/// The derivative of that by x, from the result y.
+DS_DEVICE float slopeOfCap(float y, float cap) {
+  const float ratio = cap == 0 ? 0.0f : y / cap;
+  return 1 - ratio * ratio;
+}
+
 /// The larger; NaN only where both are.
 DS_DEVICE float warpMax(float value) {
   for (int mask = 16; mask > 0; mask /= 2)

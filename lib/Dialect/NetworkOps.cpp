@@ -76,10 +76,11 @@ static LogicalResult verifyMask(AttentionOpT op, ArrayRef<int64_t> scores) {
   return success();
 }
 
-/// Verifies the cap of scores or logits.
+/// Verifies the cap of scores or logits: in f32, which it is computed in, it is positive and finite.
 template <typename OpT>
 static LogicalResult verifyCap(OpT op) {
-  if (!op.getCap() || (op.getCap()->isFinite() && op.getCap()->convertToDouble() > 0))
+  auto cap = static_cast<float>(op.getCap() ? op.getCap()->convertToDouble() : 1.0);
+  if (cap > 0 && std::isfinite(cap))
     return success();
   return op.emitOpError("expects a cap that is positive and finite, but got ")
          << op.getCap()->convertToDouble();

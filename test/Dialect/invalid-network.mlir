@@ -210,6 +210,70 @@ func.func @attention_c4_head_size(%q: tensor<2x16x4x257xf32>) {
 
 // -----
 
+func.func @attention_c5_slopes(%q: tensor<2x16x4x8xf32>, %s: tensor<2xf32>) {
+  // expected-error@+1 {{'ds.attention' op expects slopes to be 'tensor<4xf32>', but got 'tensor<2xf32>'}}
+  %o, %lse = ds.attention %q, %q, %q slopes(%s) scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c5_low_slopes(%q: tensor<2x16x4x8xf32>, %s: tensor<4xbf16>) {
+  // expected-error@+1 {{'ds.attention' op expects slopes to be 'tensor<4xf32>', but got 'tensor<4xbf16>'}}
+  %o, %lse = ds.attention %q, %q, %q slopes(%s) scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<4xbf16>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_window(%q: tensor<2x16x4x8xf32>) {
+  // expected-error@+1 {{'ds.attention' op expects a window of at least 1, but got 0}}
+  %o, %lse = ds.attention %q, %q, %q causal window 0 scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_cap(%q: tensor<2x16x4x8xf32>) {
+  // expected-error@+1 {{'ds.attention' op expects a cap that is positive and finite, but got -2.000000e+00}}
+  %o, %lse = ds.attention %q, %q, %q cap -2.0 scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c6_cap_beyond_f32(%q: tensor<2x16x4x8xf32>) {
+  // expected-error@+1 {{'ds.attention' op expects a cap that is positive and finite, but got 1.000000e+300}}
+  %o, %lse = ds.attention %q, %q, %q cap 1.0e300 scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_grad_c1_window(%q: tensor<2x16x4x8xf32>, %l: tensor<2x4x16xf32>) {
+  // expected-error@+1 {{'ds.attention_grad' op expects a window of at least 1, but got 0}}
+  %dq, %dk, %dv = ds.attention_grad %q, %q, %q, %q, %l, %q window 0 scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_c3_cap(%x: tensor<4x8xf32>, %t: tensor<4xi64>) {
+  // expected-error@+1 {{'ds.cross_entropy' op expects a cap that is positive and finite, but got 0.000000e+00}}
+  %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 cap 0.0 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  return
+}
+
+// -----
+
+func.func @cross_entropy_grad_c1_cap(%x: tensor<4x8xf32>, %t: tensor<4xi64>, %l: tensor<4xf32>, %n: tensor<f32>) {
+  // expected-error@+1 {{'ds.cross_entropy_grad' op expects a cap that is positive and finite, but got -1.000000e+00}}
+  %d = ds.cross_entropy_grad %x, %t, %l, %n, %n ignore_index -100 cap -1.0 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @embedding_c1_table(%t: tensor<100xf32>, %i: tensor<2xi64>) {
   // expected-error@+1 {{'ds.embedding' op expects a table of rank 2, but got 'tensor<100xf32>'}}
   %r = ds.embedding %t, %i : tensor<100xf32>, tensor<2xi64> -> tensor<2xf32>

@@ -131,17 +131,29 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   %part, %plse, %pcount = ds.cross_entropy %a, %t over(%count) ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
   // CHECK: ds.cross_entropy_grad
   %dl = ds.cross_entropy_grad %a, %t, %lse, %count, %loss ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>
+  // CHECK: ds.cross_entropy %{{.*}}, %{{.*}} ignore_index -100 cap 3.000000e+01 :
+  %closs, %clse, %ccount = ds.cross_entropy %a, %t ignore_index -100 cap 30.0 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  // CHECK: ds.cross_entropy_grad {{.*}} ignore_index -100 cap 3.000000e+01 :
+  %cdl = ds.cross_entropy_grad %a, %t, %clse, %ccount, %closs ignore_index -100 cap 30.0 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>
   // CHECK: ds.dropout %{{.*}}, %{{.*}} probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>
   %dr = ds.dropout %a, %rng probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>
   return
 }
 
 // CHECK-LABEL: @attention
-func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>) {
+func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>, %slopes: tensor<4xf32>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 1.250000e-01 :
   %o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%{{.*}}) scale 1.250000e-01 :
   %o2, %lse2 = ds.attention %q, %k, %v mask(%mask) scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<1x1x16x16xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} causal window 5 scale 1.250000e-01 :
+  %o3, %lse3 = ds.attention %q, %k, %v causal window 5 scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} cap 5.000000e+01 scale 1.250000e-01 :
+  %o4, %lse4 = ds.attention %q, %k, %v cap 50.0 scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%[[MASK:.*]]) slopes(%[[SLOPES:.*]]) causal window 5 cap 5.000000e+01 scale 1.250000e-01 :
+  %o5, %lse5 = ds.attention %q, %k, %v mask(%mask) slopes(%slopes) causal window 5 cap 50.0 scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<1x1x16x16xf32>, tensor<4xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention_grad {{.*}} mask(%[[MASK]]) slopes(%[[SLOPES]]) causal window 5 cap 5.000000e+01 scale 1.250000e-01 :
+  %dq5, %dk5, %dv5 = ds.attention_grad %q, %k, %v, %o5, %lse5, %do mask(%mask) slopes(%slopes) causal window 5 cap 50.0 scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>, tensor<1x1x16x16xf32>, tensor<4xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   // CHECK: ds.attention_grad
   %dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   return

@@ -235,23 +235,35 @@ def rms_norm(op, x, *weight):
     return result * weight[0] if weight else result, rstd.reshape(op.types[1][0])
 
 
-def attention(op, q, k, v, *mask):
+def capped(op, x):
+    return op.get("cap") * torch.tanh(x / op.get("cap")) if op.get("cap") else x
+
+
+def attention_scores(op, q, k, *added):
+    """Of as many key heads as query heads; `added` are the mask, of rank 4, and the slopes, of rank 1."""
+    scores = capped(op, torch.einsum("bthd,bshd->bhts", q, k) * op.get("scale"))
+    rows, columns = scores.shape[2:]
+    ahead = torch.arange(columns)[None] - torch.arange(rows)[:, None] - (columns - rows)
+    for addend in added:
+        scores = scores + (addend[:, None, None] * ahead if addend.dim() == 1 else addend)
+    if op.has("causal"):
+        scores = scores.masked_fill(ahead > 0, -math.inf)
+    if op.get("window"):
+        scores = scores.masked_fill(ahead.abs() >= op.get("window"), -math.inf)
+    return scores
+
+
+def attention(op, q, k, v, *added):
     groups = q.shape[2] // k.shape[2]
     k, v = (x.repeat_interleave(groups, dim=2) for x in (k, v))
-    scores = torch.einsum("bthd,bshd->bhts", q, k) * op.get("scale")
-    if mask:
-        scores = scores + mask[0]
-    if op.has("causal"):
-        rows, columns = scores.shape[2:]
-        later = torch.arange(columns)[None] > torch.arange(rows)[:, None] + (columns - rows)
-        scores = scores.masked_fill(later, -math.inf)
+    scores = attention_scores(op, q, k, *added)
     return torch.einsum("bhts,bshd->bthd", torch.softmax(scores, -1), v), torch.logsumexp(scores, -1)
 
 
-def attention_grad(op, q, k, v, out, lse, grad, *mask):
+def attention_grad(op, q, k, v, out, lse, grad, *added):
     leaves = [x.detach().requires_grad_() for x in (q, k, v)]
     with torch.enable_grad():
-        return torch.autograd.grad(attention(op, *leaves, *mask)[0], leaves, grad)
+        return torch.autograd.grad(attention(op, *leaves, *added)[0], leaves, grad)
 
 
 def conv(op, x, weight, *bias):
@@ -275,6 +287,7 @@ def conv_grad_weight(op, x, grad):
 
 
 def cross_entropy(op, logits, targets, *denominator):
+    logits = capped(op, logits)
     ignored = targets == int(op.get("ignore_index"))
     count = (~ignored).sum().to(logits.dtype)
     lse = torch.logsumexp(logits, 1)
@@ -286,7 +299,9 @@ def cross_entropy(op, logits, targets, *denominator):
 def cross_entropy_grad(op, logits, targets, lse, count, grad):
     ignored = targets == int(op.get("ignore_index"))
     hot = torch.nn.functional.one_hot(targets.masked_fill(ignored, 0), logits.shape[1])
-    return ((torch.exp(logits - lse[:, None]) - hot) * grad / count).masked_fill(ignored[:, None], 0)
+    logits = capped(op, logits)
+    slope = 1 - (logits / op.get("cap")) ** 2 if op.get("cap") else 1
+    return ((torch.exp(logits - lse[:, None]) - hot) * slope * grad / count).masked_fill(ignored[:, None], 0)
 
 
 def embedding_grad(op, ids, grad, *accumulator):

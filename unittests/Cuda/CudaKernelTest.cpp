@@ -44,33 +44,38 @@ TEST_P(CudaKernelTest, EmbeddingAddsGradientsInOrder) {
     }
 }
 
-TEST_P(CudaKernelTest, CrossEntropy) {
+void checkCrossEntropy(DType dtype, float rounding, const std::vector<int64_t> &params) {
   constexpr int64_t kRows = 150, kSize = 1003; // rows that start at any address
-  Numbers logits(dtype(), {kRows, kSize}, 1, 2), dlogits(dtype(), {kRows, kSize}, 2, 2),
-      expected(dtype(), {kRows, kSize}, 2, 2);
+  Numbers logits(dtype, {kRows, kSize}, 1, 2), dlogits(dtype, {kRows, kSize}, 2, 2),
+      expected(dtype, {kRows, kSize}, 2, 2);
   Tensor<int64_t> targets({kRows});
   for (int64_t i = 0; i < kRows; ++i)
     targets.data[i] = i % 9 == 4 ? -100 : i * 6;
   Numbers loss(DType::F32, {1}, 1), lse(DType::F32, {kRows}, 1), count(DType::F32, {1}, 1);
   Numbers loss2 = loss, lse2 = lse, count2 = count, dloss(DType::F32, {1}, 5);
   callCpu(LibraryFn::CrossEntropyForward,
-          {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, {-100});
+          {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, params);
   callCuda(LibraryFn::CrossEntropyForward,
-           {logits.view(), targets.view(), loss2.view(), lse2.view(), count2.view()}, {-100});
+           {logits.view(), targets.view(), loss2.view(), lse2.view(), count2.view()}, params);
   expectNear(lse2, lse, 1e-6f, "lse");
   expectNear(loss2, loss, 1e-6f, "loss");
   expectNear(count2, count, 0, "count");
   callCpu(LibraryFn::CrossEntropyBackward,
-          {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), expected.view()}, {-100});
+          {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), expected.view()}, params);
   callCuda(LibraryFn::CrossEntropyBackward,
-           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), dlogits.view()}, {-100});
-  expectNear(dlogits, expected, rounding(), "dlogits");
+           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), dlogits.view()}, params);
+  expectNear(dlogits, expected, rounding, "dlogits");
   const Numbers aside = dlogits;
   callCuda(LibraryFn::CrossEntropyBackward,
-           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), logits.view()}, {-100});
+           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), logits.view()}, params);
   for (int64_t i = 0; i < kRows; ++i)
     for (int64_t j = 0; j < kSize; ++j)
       ASSERT_EQ(logits.at(i * (kSize + 2) + j), aside.at(i * (kSize + 2) + j)) << "in place";
+}
+
+TEST_P(CudaKernelTest, CrossEntropy) {
+  checkCrossEntropy(dtype(), rounding(), {-100});
+  checkCrossEntropy(dtype(), rounding(), {-100, std::bit_cast<int64_t>(1.5)});
 }
 
 TEST_P(CudaKernelTest, CrossEntropyOfAPart) {
@@ -122,6 +127,9 @@ struct AttentionCase {
   int64_t b, t, s, h, g, d;
   bool causal, mask;
   int64_t gap;
+  int64_t window = 0; ///< 0: none
+  double cap = 0;     ///< 0: none
+  bool slopes = false;
 };
 
 void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
@@ -135,9 +143,14 @@ void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
       dv(dtype, {c.b, c.s, c.g, c.d}, 10, c.gap);
   Numbers out2 = out, lse2 = lse, dq2 = dq, dk2 = dk, dv2 = dv;
   std::vector<int64_t> params{c.causal, std::bit_cast<int64_t>(1.0 / std::sqrt(double(c.d)))};
+  if (c.window != 0 || c.cap != 0)
+    params.insert(params.end(), {c.window, std::bit_cast<int64_t>(c.cap)});
+  Numbers slopes(DType::F32, {c.h}, 11);
   auto with = [&](std::vector<View> operands) {
     if (c.mask)
       operands.push_back(mask.view());
+    if (c.slopes)
+      operands.push_back(slopes.view());
     return operands;
   };
   callCpu(LibraryFn::AttentionForward, with({q.view(), k.view(), v.view(), out.view(), lse.view()}), params);
@@ -166,6 +179,39 @@ TEST_P(CudaKernelTest, Attention) {
   checkAttention({1, 50, 20, 2, 1, 24, true, false, 0}, dtype(), bound); // the first queries see nothing
   checkAttention({1, 33, 34, 2, 1, 256, false, true, 5}, dtype(), bound);
   checkAttention({1, 20, 50, 1, 1, 8, true, false, 0}, dtype(), bound);
+}
+
+TEST_P(CudaKernelTest, AttentionWithWindowsCapsAndSlopes) {
+  const float bound = dtype() == DType::F32 ? 1e-5f : rounding();
+  checkAttention({1, 100, 100, 2, 1, 16, true, false, 0, 40}, dtype(), bound);
+  checkAttention({1, 100, 100, 2, 2, 16, false, false, 0, 20}, dtype(), bound);
+  checkAttention({1, 40, 100, 2, 1, 24, true, false, 0, 35}, dtype(),
+                 bound); // the first keys are seen by none
+  checkAttention({1, 100, 40, 2, 1, 24, false, false, 0, 7}, dtype(), bound); // some queries see nothing
+  checkAttention({1, 40, 40, 2, 1, 33, true, true, 7, 0, 0.8}, dtype(), bound);
+  checkAttention({1, 40, 50, 4, 2, 8, true, false, 0, 0, 0, true}, dtype(), bound);
+  checkAttention({1, 70, 70, 4, 2, 40, true, true, 0, 37, 1.5, true}, dtype(), bound);
+}
+
+/// Keys that no query sees, and queries that see no key of a block, are not read.
+TEST(CudaAttention, SkipsWhatLiesOutsideTheWindow) {
+  // Queries stand at keys 64 to 95 and see 10: none sees those before 55, of which the first 32 make a tile.
+  Numbers q(DType::F32, {1, 32, 1, 8}, 1), k(DType::F32, {1, 96, 1, 8}, 2), out(DType::F32, {1, 32, 1, 8}, 3),
+      lse(DType::F32, {1, 1, 32}, 4), dq = out, dk = k, dv = k;
+  const std::vector<int64_t> params = {1, std::bit_cast<int64_t>(1.0), 10, 0};
+  constexpr int64_t kTile = 32 * 8, kUnseen = 55 * 8;
+  for (int64_t at = 0; at < kTile; ++at)
+    k.shape.data[at] = NAN;
+  callCuda(LibraryFn::AttentionForward, {q.view(), k.view(), k.view(), out.view(), lse.view()}, params);
+  callCuda(LibraryFn::AttentionBackward,
+           {q.view(), k.view(), k.view(), out.view(), lse.view(), q.view(), dq.view(), dk.view(), dv.view()},
+           params);
+  for (Numbers *result : {&out, &lse, &dq})
+    result->shape.each([](float value) { ASSERT_TRUE(std::isfinite(value)); });
+  for (int64_t at = 0; at < 96 * 8; ++at) {
+    ASSERT_EQ(dk.at(at) != 0, at >= kUnseen);
+    ASSERT_EQ(dv.at(at) != 0, at >= kUnseen);
+  }
 }
 
 /// `offset` elements behind an address of 16 bytes: 0 lets the kernel take 16 bytes at once.
@@ -199,7 +245,7 @@ TEST_P(CudaKernelTest, GeluAfterProducts) {
   const int64_t params[] = {0, 0, 0, 1};
   Numbers x(dtype(), {4, 4}, 1);
   const std::vector<View> operands(3, x.view());
-  EXPECT_TRUE(cuda::cudaLaunches(LibraryFn::Matmul, {operands.data(), params, 3, 1}).empty())
+  EXPECT_TRUE(cuda::cudaLaunches(LibraryFn::Matmul, {operands.data(), params, 3, 4, 1}).empty())
       << "of a product without GELU";
 }
 

@@ -48,7 +48,7 @@ TEST(CudaWalk, MovesPackedMemoryBy16Bytes) {
   const int64_t shape[] = {64}, strides[] = {1};
   alignas(16) uint16_t from[64] = {}, to[64];
   std::vector<View> operands{{from, shape, strides, 1, DType::BF16}, {to, shape, strides, 1, DType::BF16}};
-  const LibraryCall call{operands.data(), nullptr, 2, 1};
+  const LibraryCall call{operands.data(), nullptr, 2, 0, 1};
   std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(LibraryFn::Copy, call);
   ASSERT_EQ(launches.size(), 1u);
   EXPECT_STREQ(launches[0].entry, "ds_move_16");
@@ -82,7 +82,7 @@ TEST(CudaSquares, TakeAsManyLaunchesAsTables) {
     std::vector<uint32_t> counts;
     for (const cuda::CudaLaunch &launch :
          cuda::cudaLaunches(LibraryFn::SumOfSquares,
-                            {call.operands.data(), nullptr, uint32_t(tensors + 1), 1, call.sums.data()}))
+                            {call.operands.data(), nullptr, uint32_t(tensors + 1), 0, 1, call.sums.data()}))
       counts.push_back(launch.blocks);
     return counts;
   };

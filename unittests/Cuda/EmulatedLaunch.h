@@ -25,7 +25,11 @@ inline void launch(const cuda::CudaLaunch &launch) {
 /// Runs `fn` as CUDA launches.
 inline void callCuda(LibraryFn fn, std::vector<View> operands, std::vector<int64_t> params,
                      void *workspace = nullptr) {
-  const LibraryCall call{operands.data(), params.data(), static_cast<uint32_t>(operands.size()), 1,
+  const LibraryCall call{operands.data(),
+                         params.data(),
+                         static_cast<uint32_t>(operands.size()),
+                         static_cast<uint32_t>(params.size()),
+                         1,
                          workspace};
   const std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(fn, call);
   ASSERT_FALSE(launches.empty());

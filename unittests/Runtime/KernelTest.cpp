@@ -51,13 +51,16 @@ TEST_P(SmallKernelTest, EmbeddingGradientAddsInIndexOrder) {
   EXPECT_EQ(again.at({6, 3}), 0.0f);
 }
 
-/// Loss and gradient in double.
+/// Loss and gradient in double; 0 is no cap.
 struct Reference {
   double loss = 0;
   int64_t count = 0;
   std::vector<double> grad;
 
-  Reference(Tensor<> &logits, const std::vector<int64_t> &targets, int64_t ignore, double dloss) {
+  Reference(Tensor<> &logits, const std::vector<int64_t> &targets, int64_t ignore, double dloss, double cap) {
+    const auto bounded = [&](int64_t i, int64_t j) {
+      return cap == 0 ? logits.at({i, j}) : cap * std::tanh(logits.at({i, j}) / cap);
+    };
     const int64_t rows = logits.shape[0], size = logits.shape[1];
     grad.assign(rows * size, 0);
     for (int64_t target : targets)
@@ -67,18 +70,20 @@ struct Reference {
         continue;
       double top = -INFINITY, sum = 0;
       for (int64_t j = 0; j < size; ++j)
-        top = std::max<double>(top, logits.at({i, j}));
+        top = std::max<double>(top, bounded(i, j));
       for (int64_t j = 0; j < size; ++j)
-        sum += std::exp(logits.at({i, j}) - top);
-      loss += (top + std::log(sum) - logits.at({i, targets[i]})) / double(count);
-      for (int64_t j = 0; j < size; ++j)
-        grad[i * size + j] =
-            (std::exp(logits.at({i, j}) - top) / sum - (j == targets[i])) * dloss / double(count);
+        sum += std::exp(bounded(i, j) - top);
+      loss += (top + std::log(sum) - bounded(i, targets[i])) / double(count);
+      for (int64_t j = 0; j < size; ++j) {
+        const double ratio = cap == 0 ? 0 : bounded(i, j) / cap;
+        grad[i * size + j] = (std::exp(bounded(i, j) - top) / sum - (j == targets[i])) * (1 - ratio * ratio) *
+                             dloss / double(count);
+      }
     }
   }
 };
 
-TEST_P(SmallKernelTest, CrossEntropyMatchesTheDefinition) {
+void checkCrossEntropy(Isa isa, const std::vector<int64_t> &params, double cap) {
   for (auto [rows, size] : std::vector<std::pair<int64_t, int64_t>>{{1, 1}, {3, 5}, {130, 67}, {70, 1000}}) {
     Tensor<> logits({rows, size}, 5), loss({}), lse({rows}), count({}), dloss({}), grad({rows, size}, 5);
     Tensor<int64_t> targets({rows});
@@ -88,14 +93,14 @@ TEST_P(SmallKernelTest, CrossEntropyMatchesTheDefinition) {
       target = random() % 5 == 0 && rows > 1 ? -100 : static_cast<int64_t>(random() % size);
     targets.data[0] = 0;
     dloss.data = {0.25f};
-    const Reference expected(logits, targets.data, -100, 0.25);
-    call(LibraryFn::CrossEntropyForward, GetParam(),
-         {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, {-100});
+    const Reference expected(logits, targets.data, -100, 0.25, cap);
+    call(LibraryFn::CrossEntropyForward, isa,
+         {logits.view(), targets.view(), loss.view(), lse.view(), count.view()}, params);
     EXPECT_NEAR(loss.data[0], expected.loss, 1e-6 * std::max(1.0, expected.loss));
     EXPECT_EQ(count.data[0], static_cast<float>(expected.count));
     auto backward = [&](Tensor<> &to) {
-      call(LibraryFn::CrossEntropyBackward, GetParam(),
-           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), to.view()}, {-100});
+      call(LibraryFn::CrossEntropyBackward, isa,
+           {logits.view(), targets.view(), lse.view(), count.view(), dloss.view(), to.view()}, params);
     };
     backward(grad);
     for (int64_t i = 0; i < rows; ++i)
@@ -106,6 +111,22 @@ TEST_P(SmallKernelTest, CrossEntropyMatchesTheDefinition) {
       for (int64_t j = 0; j < size; ++j)
         ASSERT_EQ(logits.at({i, j}), grad.at({i, j})) << "in place";
   }
+}
+
+TEST_P(SmallKernelTest, CrossEntropyMatchesTheDefinition) { checkCrossEntropy(GetParam(), {-100}, 0); }
+
+TEST_P(SmallKernelTest, CrossEntropyOfCappedLogitsMatchesTheDefinition) {
+  for (const double cap : {1.0, 4.0, 30.0}) // logits reach 10
+    checkCrossEntropy(GetParam(), {-100, std::bit_cast<int64_t>(cap)}, cap);
+  // Infinite logits are capped as well: two of four classes share what is left of exp(-2 * 2).
+  Tensor<> logits({1, 4}), loss({}), lse({1}), count({});
+  Tensor<int64_t> targets({1});
+  logits.data = {INFINITY, INFINITY, -INFINITY, -INFINITY};
+  targets.data = {0};
+  call(LibraryFn::CrossEntropyForward, GetParam(),
+       {logits.view(), targets.view(), loss.view(), lse.view(), count.view()},
+       {-100, std::bit_cast<int64_t>(2.0)});
+  EXPECT_NEAR(loss.data[0], std::log(2 + 2 * std::exp(-4.0)), 1e-6);
 }
 
 TEST_P(SmallKernelTest, CrossEntropiesOfPartsAddUp) {

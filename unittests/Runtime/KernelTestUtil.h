@@ -71,8 +71,8 @@ struct Tensor {
 
 inline void call(LibraryFn fn, Isa isa, std::vector<View> operands, std::vector<int64_t> params,
                  uint32_t threads = 2, void *workspace = nullptr) {
-  libraryFunction(fn, isa)(
-      {operands.data(), params.data(), static_cast<uint32_t>(operands.size()), threads, workspace});
+  libraryFunction(fn, isa)({operands.data(), params.data(), static_cast<uint32_t>(operands.size()),
+                            static_cast<uint32_t>(params.size()), threads, workspace});
 }
 
 /// Instruction sets that this machine can test.

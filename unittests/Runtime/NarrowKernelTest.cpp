@@ -65,6 +65,7 @@ struct AttentionCase {
   int64_t b, t, s, h, g, d;
   bool causal;
   int64_t gap;
+  bool hasForm = false; ///< a window, a cap and slopes
 };
 
 void checkAttention(const AttentionCase &c, Isa isa, DType dtype) {
@@ -78,24 +79,35 @@ void checkAttention(const AttentionCase &c, Isa isa, DType dtype) {
     tensor->randomize(++seed);
   Narrow lowQ(q, dtype), lowK(k, dtype), lowV(v, dtype), lowOut(out, dtype), lowDout(dout, dtype),
       lowDq(dq, dtype), lowDk(dk, dtype), lowDv(dv, dtype);
-  const std::vector<int64_t> params{c.causal, std::bit_cast<int64_t>(1.0 / std::sqrt(double(c.d)))};
+  std::vector<int64_t> params{c.causal, std::bit_cast<int64_t>(1.0 / std::sqrt(double(c.d)))};
+  std::vector<View> added{mask.view()};
+  Tensor<> slopes({c.h});
+  slopes.randomize(9, 0.1f);
+  if (c.hasForm) {
+    params.insert(params.end(), {37, std::bit_cast<int64_t>(1.5)});
+    added.push_back(slopes.view());
+  }
+  const auto with = [&](std::vector<View> operands) {
+    operands.insert(operands.end(), added.begin(), added.end());
+    return operands;
+  };
   Tensor<> lowLse = lse;
-  call(LibraryFn::AttentionForward, isa, {q.view(), k.view(), v.view(), out.view(), lse.view(), mask.view()},
+  call(LibraryFn::AttentionForward, isa, with({q.view(), k.view(), v.view(), out.view(), lse.view()}),
        params);
   call(LibraryFn::AttentionForward, isa,
-       {lowQ.view(), lowK.view(), lowV.view(), lowOut.view(), lowLse.view(), mask.view()}, params);
+       with({lowQ.view(), lowK.view(), lowV.view(), lowOut.view(), lowLse.view()}), params);
   lowOut.expectRounded("out");
   lse.each([&, i = size_t(0)](float value) mutable { EXPECT_EQ(value, lowLse.data[i++]); });
   out.data = Narrow(out, dtype).wide.data; // backward of both reads the rounded output
   for (uint32_t threads : {1u, 3u}) {
     std::vector<float> workspace(2 * threads * c.s * c.d, NAN);
     call(LibraryFn::AttentionBackward, isa,
-         {q.view(), k.view(), v.view(), out.view(), lse.view(), dout.view(), dq.view(), dk.view(), dv.view(),
-          mask.view()},
+         with({q.view(), k.view(), v.view(), out.view(), lse.view(), dout.view(), dq.view(), dk.view(),
+               dv.view()}),
          params);
     call(LibraryFn::AttentionBackward, isa,
-         {lowQ.view(), lowK.view(), lowV.view(), lowOut.view(), lse.view(), lowDout.view(), lowDq.view(),
-          lowDk.view(), lowDv.view(), mask.view()},
+         with({lowQ.view(), lowK.view(), lowV.view(), lowOut.view(), lse.view(), lowDout.view(), lowDq.view(),
+               lowDk.view(), lowDv.view()}),
          params, threads, workspace.data());
     lowDq.expectRounded("dq");
     lowDk.expectRounded("dk");
@@ -108,20 +120,22 @@ TEST_P(NarrowKernelTest, AttentionRoundsOnce) {
   checkAttention({1, 130, 130, 2, 2, 33, true, 7}, isa(), dtype());
   checkAttention({1, 100, 40, 2, 1, 24, true, 0}, isa(), dtype()); // the first queries see nothing
   checkAttention({2, 40, 100, 2, 1, 256, false, 5}, isa(), dtype());
+  checkAttention({1, 130, 130, 4, 2, 40, true, 0, true}, isa(), dtype());
+  checkAttention({1, 90, 130, 2, 2, 40, false, 0, true}, isa(), dtype());
 }
 
-TEST_P(NarrowKernelTest, CrossEntropyRoundsOnce) {
+void checkCrossEntropy(const std::vector<int64_t> &params, Isa isa, DType dtype) {
   Tensor<> logits({70, 333}, 5), loss({}), lse({70}), count({}), dloss({}), grad({70, 333}, 5);
   Tensor<int64_t> targets({70});
   logits.randomize(7, 3);
   for (int64_t i = 0; i < 70; ++i)
     targets.data[i] = i % 7 == 3 ? -100 : i * 4;
   dloss.data = {512}; // a loss scale: f16 must not lose what is small
-  Narrow low(logits, dtype()), lowGrad(grad, dtype());
+  Narrow low(logits, dtype), lowGrad(grad, dtype);
   Tensor<> lowLoss = loss, lowLse = lse, lowCount = count;
   auto forward = [&](View x, Tensor<> &loss, Tensor<> &lse, Tensor<> &count) {
-    call(LibraryFn::CrossEntropyForward, isa(), {x, targets.view(), loss.view(), lse.view(), count.view()},
-         {-100});
+    call(LibraryFn::CrossEntropyForward, isa, {x, targets.view(), loss.view(), lse.view(), count.view()},
+         params);
   };
   forward(logits.view(), loss, lse, count);
   forward(low.view(), lowLoss, lowLse, lowCount);
@@ -129,8 +143,8 @@ TEST_P(NarrowKernelTest, CrossEntropyRoundsOnce) {
   EXPECT_EQ(lse.data, lowLse.data);
   EXPECT_EQ(count.data, lowCount.data);
   auto backward = [&](View x, View to) {
-    call(LibraryFn::CrossEntropyBackward, isa(),
-         {x, targets.view(), lse.view(), count.view(), dloss.view(), to}, {-100});
+    call(LibraryFn::CrossEntropyBackward, isa,
+         {x, targets.view(), lse.view(), count.view(), dloss.view(), to}, params);
   };
   backward(logits.view(), grad.view());
   backward(low.view(), lowGrad.view());
@@ -138,6 +152,11 @@ TEST_P(NarrowKernelTest, CrossEntropyRoundsOnce) {
   backward(low.view(), low.view());
   for (int64_t i = 0; i < 70; ++i)
     ASSERT_EQ(std::memcmp(&low.bits[i * 338], &lowGrad.bits[i * 338], 333 * 2), 0) << "in place, row " << i;
+}
+
+TEST_P(NarrowKernelTest, CrossEntropyRoundsOnce) {
+  checkCrossEntropy({-100}, isa(), dtype());
+  checkCrossEntropy({-100, std::bit_cast<int64_t>(2.0)}, isa(), dtype());
 }
 
 TEST_P(NarrowKernelTest, EmbeddingAddsInSinglePrecision) {

@@ -211,6 +211,35 @@ TEST(VerifyLibrary, AttentionForward) {
   EXPECT_THAT(wide.after(), HasSubstr("head size at most 256"));
 }
 
+TEST(VerifyLibrary, AttentionWithWindowCapAndSlopes) {
+  const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 9, 2, 16}, F};
+  const OneCommand c(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, {{1, 4, 1, 9}, F}, {{4}, F}},
+                     {1, bits(0.25), 5, bits(30)});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_EQ(c.after(param(2, 0)), "accepted") << "a cap alone";
+  EXPECT_EQ(c.after(param(3, 0)), "accepted") << "a window alone";
+  EXPECT_THAT(c.after(param(2, -1)), HasSubstr("has a window of -1 positions"));
+  EXPECT_THAT(c.after(param(3, bits(-1))), HasSubstr("has a cap of -1, expected 0 or a positive f32"));
+  EXPECT_THAT(c.after(param(3, bits(NAN))), HasSubstr("has a cap of nan"));
+  EXPECT_THAT(c.after(param(3, bits(1e300))), HasSubstr("has a cap of 1e+300"));
+  EXPECT_THAT(c.after(param(3, bits(1e-300))), HasSubstr("has a cap of 1e-300"));
+  EXPECT_THAT(c.after(shorten(6)), HasSubstr("has 3 slopes for 4 heads"));
+  EXPECT_THAT(c.after(retype(6, DType::BF16)), HasSubstr("operand 6 has dtype bf16, expected f32"));
+  EXPECT_THAT(c.after(alias(6, 3)), HasSubstr("writes operand 3, which shares bytes with operand 6"));
+  EXPECT_THAT(c.after(alias(6, 4)), HasSubstr("writes operand 4, which shares bytes with operand 6"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numParams = 3; }),
+              HasSubstr("has 3 params, expected 2"));
+  const OneCommand twice(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, {{4}, F}, {{4}, F}},
+                         {1, bits(0.25)});
+  EXPECT_THAT(twice.after(), HasSubstr("two operands of one kind"));
+  const OneCommand backward(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k, {{4}, F}},
+                            {1, bits(0.25), 5, bits(30)});
+  EXPECT_EQ(backward.after(), "accepted");
+  EXPECT_THAT(backward.after(shorten(9)), HasSubstr("has 3 slopes for 4 heads"));
+  for (uint32_t result : {6, 7, 8})
+    EXPECT_THAT(backward.after(alias(9, result)), HasSubstr("shares bytes with operand 9"));
+}
+
 TEST(VerifyLibrary, AttentionBackward) {
   const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 8, 2, 16}, F};
   const OneCommand c(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k}, {1, bits(0.25)});
@@ -219,7 +248,7 @@ TEST(VerifyLibrary, AttentionBackward) {
     EXPECT_THAT(c.after(shorten(operand)), HasSubstr("operand " + std::to_string(operand) + " has shape"));
   EXPECT_THAT(c.after(alias(6, 0)), HasSubstr("writes operand 6, which shares bytes with operand 0"));
   EXPECT_THAT(c.after(alias(8, 7)), HasSubstr("writes operand 7, which shares bytes with operand 8"));
-  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 10"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 11"));
 }
 
 TEST(VerifyLibrary, Embedding) {
@@ -337,6 +366,20 @@ TEST(VerifyLibrary, CrossEntropy) {
   EXPECT_THAT(backward.after(alias(5, 2)), HasSubstr("shares bytes"));
   EXPECT_THAT(backward.after(shorten(5)), HasSubstr("operand 5 has shape"));
   EXPECT_THAT(backward.after(retype(5, DType::BF16)), HasSubstr("operand 5 has dtype bf16, expected f32"));
+}
+
+TEST(VerifyLibrary, CrossEntropyWithACap) {
+  const OneCommand forward(LibraryFn::CrossEntropyForward,
+                           {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}}, {-100, bits(30)});
+  const OneCommand backward(LibraryFn::CrossEntropyBackward,
+                            {{{4, 9}, F}, {{4}, I}, {{4}, F}, {{}, F}, {{}, F}, {{4, 9}, F}},
+                            {-100, bits(30)});
+  for (const OneCommand *c : {&forward, &backward}) {
+    EXPECT_EQ(c->after(), "accepted");
+    EXPECT_THAT(c->after(param(1, bits(-2))), HasSubstr("has a cap of -2, expected 0 or a positive f32"));
+    EXPECT_THAT(c->after([](Program &p) { p.commands[0].numParams = 0; }),
+                HasSubstr("has 0 params, expected 1"));
+  }
 }
 
 TEST(VerifyLibrary, FillAndCopy) {

@@ -26,6 +26,7 @@ struct LibraryCall {
   const View *operands;
   const int64_t *params;
   uint32_t numOperands;
+  uint32_t numParams;
   uint32_t threads;
   void *workspace = nullptr; ///< libraryWorkspaceBytes of scratch memory, 64-byte aligned; null if 0
 };

@@ -26,7 +26,22 @@ static LogicalResult verifyLoss(func::FuncOp forward) {
   return success();
 }
 
-/// No gradient can pass where an op of the model has none: row statistics and masks.
+/// What `attention` adds to its scores depends on no parameter: it gets no gradient.
+static LogicalResult verifyAddends(AttentionOp attention, func::FuncOp func, const SymbolTable &symbols) {
+  for (auto [name, value] :
+       {std::pair("a mask that is not trained, but got one that depends", attention.getMask()),
+        std::pair("slopes that are not trained, but got some that depend", attention.getSlopes())}) {
+    StateOp trained = value ? findTrained(func, symbols, value) : StateOp();
+    if (!trained)
+      continue;
+    InFlightDiagnostic error = attention.emitOpError("expects ") << name << " on @" << trained.getSymName();
+    error.attachNote(trained.getLoc()) << "the parameter is declared trainable here";
+    return error;
+  }
+  return success();
+}
+
+/// No gradient can pass where an op of the model has none: row statistics, masks and slopes.
 static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &symbols) {
   for (Operation &op : func.getBody().front()) {
     if (isa<AttentionGradOp, ConvGradInputOp, ConvGradWeightOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
@@ -40,16 +55,9 @@ static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &s
         if (!statistic.use_empty())
           return op.emitOpError("expects row statistics that only its gradient reads, but result ")
                  << cast<OpResult>(statistic).getResultNumber() << " is used";
-    auto attention = dyn_cast<AttentionOp>(op);
-    StateOp trained =
-        attention && attention.getMask() ? findTrained(func, symbols, attention.getMask()) : StateOp();
-    if (!trained)
-      continue;
-    InFlightDiagnostic error =
-        op.emitOpError("expects a mask that is not trained, but got one that depends on @")
-        << trained.getSymName();
-    error.attachNote(trained.getLoc()) << "the parameter is declared trainable here";
-    return error;
+    if (auto attention = dyn_cast<AttentionOp>(op);
+        attention && failed(verifyAddends(attention, func, symbols)))
+      return failure();
   }
   return success();
 }

@@ -18,8 +18,8 @@ std::optional<rt::AttentionPieces> mlir::ds::cudnnPieces(CallOp op, uint64_t usu
   if (!isAttention(op))
     return std::nullopt;
   const RuntimeCall call(op);
-  bool causal = call.params[0] != 0;
-  return rt::attentionPieces(call.function, call.operands(), causal, usual);
+  const rt::AttentionParams params = rt::attentionParams({call.params.data(), call.params.size()});
+  return rt::attentionPieces(call.function, call.operands(), params, usual);
 }
 
 /// Those gradients of attention in `module` that cuDNN is asked for.

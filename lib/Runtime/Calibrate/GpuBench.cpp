@@ -53,7 +53,7 @@ void GpuBench::addWorkspaces() {
     const std::vector<const Buffer *> operands = operandsOf(command);
     uint64_t bytes = libraryWorkspaceBytes(fn, operands, 1);
     if (fn == LibraryFn::AttentionForward || fn == LibraryFn::AttentionBackward) {
-      const std::optional<AttentionPieces> pieces = attentionPieces(fn, operands, /*causal=*/true);
+      const std::optional<AttentionPieces> pieces = attentionPieces(fn, operands, {.isCausal = true});
       bytes = pieces ? pieces->workspaceBytes : 0;
     }
     if (bytes > 0)

@@ -73,7 +73,9 @@ public:
                        static_cast<uint32_t>(buffer.shape.size()), buffer.dtype});
     }
     void *workspace = command.workspace == UINT32_MAX ? nullptr : binding.address(command.workspace);
-    call = {views.data(), p.params.data() + command.firstParam, command.numOperands, threads, workspace};
+    call = {
+        views.data(), p.params.data() + command.firstParam, command.numOperands, command.numParams, threads,
+        workspace};
   }
   Status run() override {
     function(call);

@@ -93,8 +93,9 @@ Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, cons
   const LibraryFn function =
       command.kind == CommandKind::Copy ? LibraryFn::Copy : static_cast<LibraryFn>(command.callee);
   void *workspace = command.workspace == UINT32_MAX ? nullptr : binding.address(command.workspace);
-  const LibraryCall call{views.data(), p.params.data() + command.firstParam, command.numOperands, 1,
-                         workspace};
+  const LibraryCall call{
+      views.data(), p.params.data() + command.firstParam, command.numOperands, command.numParams, 1,
+      workspace};
   Result<CUmodule> kernels = loadKernels(binding);
   if (!kernels)
     return kernels.error();

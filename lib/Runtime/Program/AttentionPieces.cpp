@@ -78,18 +78,19 @@ std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool 
 }
 
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
-                                               bool causal, uint64_t usual) {
+                                               const AttentionParams &params, uint64_t usual) {
   const bool gradient = fn == LibraryFn::AttentionBackward;
-  const size_t numOperands = gradient ? 9 : 5;
+  const size_t numOperands = fixedAttentionOperands(fn);
+  const AttentionExtras extras = attentionExtras(fn, operands);
   const Buffer &q = *operands[0], &k = *operands[1], &lse = *operands[4];
-  if (!isNarrow(q.dtype))
+  if (!isNarrow(q.dtype) || params.window || params.cap || extras.slopes)
     return std::nullopt;
-  if (operands.size() > numOperands && !isAlignedMask(*operands[numOperands]))
+  if (extras.mask && !isAlignedMask(*extras.mask))
     return std::nullopt;
   const Sizes s{static_cast<uint64_t>(q.shape[0]), static_cast<uint64_t>(q.shape[1]),
                 static_cast<uint64_t>(k.shape[1]), static_cast<uint64_t>(q.shape[2]),
                 static_cast<uint64_t>(k.shape[2]), static_cast<uint64_t>(q.shape[3])};
-  if (!isTaken(s, causal) || !isContiguous(lse))
+  if (!isTaken(s, params.isCausal) || !isContiguous(lse))
     return std::nullopt;
   for (size_t i = 0; i < numOperands; ++i)
     if (i != 4 && !isAligned(*operands[i]))

@@ -6,6 +6,10 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/Program/Library.h"
 
+#include "ds/Runtime/Program/AttentionParams.h"
+
+#include <bit>
+
 namespace ds::rt {
 namespace {
 
@@ -55,6 +59,24 @@ MatmulExtras matmulExtras(std::span<const Buffer *const> operands) {
       extras.input = operands[k];
       extras.inputIndex = k;
     }
+  return extras;
+}
+
+AttentionParams attentionParams(std::span<const int64_t> params) {
+  AttentionParams result{params[0] != 0, std::bit_cast<double>(params[1]), {}, {}};
+  if (params.size() == kAttentionParams)
+    return result;
+  if (params[2] != 0)
+    result.window = params[2];
+  if (const double cap = std::bit_cast<double>(params[3]); cap != 0)
+    result.cap = cap;
+  return result;
+}
+
+AttentionExtras attentionExtras(LibraryFn fn, std::span<const Buffer *const> operands) {
+  AttentionExtras extras;
+  for (const Buffer *operand : operands.subspan(fixedAttentionOperands(fn)))
+    (operand->shape.size() == 1 ? extras.slopes : extras.mask) = operand;
   return extras;
 }
 

@@ -7,8 +7,15 @@
 #include "ds/Runtime/Program/Library.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 
 namespace ds::rt {
+
+/// First failure of a list of checks; each is evaluated only if those before it held.
+#define DS_CHECK(...)                                                                                        \
+  if (Status status = (__VA_ARGS__); !status)                                                                \
+  return status
 
 /// The operands and params of one library command, and what can be wrong with them.
 class OperandChecker {
@@ -21,6 +28,12 @@ public:
 
   const Buffer &operand(unsigned k) const {
     return program.buffers[program.operands[command.firstOperand + k]];
+  }
+  std::vector<const Buffer *> operands() const {
+    std::vector<const Buffer *> all;
+    for (unsigned k = 0; k < numOperands(); ++k)
+      all.push_back(&operand(k));
+    return all;
   }
   int64_t param(unsigned k) const { return program.params[command.firstParam + k]; }
   unsigned numOperands() const { return command.numOperands; }
@@ -78,6 +91,14 @@ public:
       return {};
     return refuse("{} param {} is {}, allowed are 0 to {}", where(), k, param(k), limit);
   }
+  /// Param `k` is 0 or what c * tanh(x / c) can be computed with in f32.
+  Status cap(unsigned k) const {
+    const double cap = std::bit_cast<double>(param(k));
+    const auto single = static_cast<float>(cap);
+    if (cap == 0 || (single > 0 && std::isfinite(single)))
+      return {};
+    return refuse("{} has a cap of {}, expected 0 or a positive f32", where(), cap);
+  }
   /// Operand `k` is written: its elements are distinct and none is one of operand `other`.
   Status written(unsigned k, std::initializer_list<unsigned> others) const {
     const Buffer &b = operand(k);
@@ -95,6 +116,13 @@ public:
 private:
   uint64_t index;
 };
+
+/// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
+Status verifyWorkspace(const OperandChecker &c, bool isForCpuOnly);
+
+// Checks of single functions that have a file of their own.
+Status verifyAttentionForward(const OperandChecker &c);
+Status verifyAttentionBackward(const OperandChecker &c);
 
 } // namespace ds::rt
 

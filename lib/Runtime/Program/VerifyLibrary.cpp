@@ -8,28 +8,14 @@
 #include "OperandChecker.h"
 
 #include "ds/Runtime/Program/ProductForm.h"
-#include "ds/Support/HeadSize.h"
-
-#include <bit>
-#include <cmath>
 
 namespace ds::rt {
-namespace {
 
-/// First failure of a list of checks; each is evaluated only if those before it held.
-#define DS_CHECK(...)                                                                                        \
-  if (Status status = (__VA_ARGS__); !status)                                                                \
-  return status
-
-/// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
 Status verifyWorkspace(const OperandChecker &c, bool isForCpuOnly) {
   if (isForCpuOnly && c.program.target != "cpu")
     return {};
-  std::vector<const Buffer *> operands;
-  for (unsigned k = 0; k < c.numOperands(); ++k)
-    operands.push_back(&c.operand(k));
   const uint64_t needed =
-      libraryWorkspaceBytes(static_cast<LibraryFn>(c.command.callee), operands, c.program.threads);
+      libraryWorkspaceBytes(static_cast<LibraryFn>(c.command.callee), c.operands(), c.program.threads);
   const Buffer *planned =
       c.command.workspace == UINT32_MAX ? nullptr : &c.program.buffers[c.command.workspace];
   if (needed > (planned ? extentBytes(*planned) : 0))
@@ -39,6 +25,8 @@ Status verifyWorkspace(const OperandChecker &c, bool isForCpuOnly) {
     return refuse("{} has its workspace at offset {}", c.where(), planned->offset);
   return {};
 }
+
+namespace {
 
 /// The workspace shares no byte with an operand: functions keep there what they find their way by. Where
 /// it is given to one of CUDA's libraries, it lies where they want it.
@@ -146,56 +134,6 @@ Status verifyMatmul(const OperandChecker &c) {
   return c.written(2, {0, 1, 3, 4});
 }
 
-/// Shapes of q, k, v, out and lse, which forward and backward share; `mask` is the mask's operand.
-Status verifyAttentionShapes(const OperandChecker &c, unsigned mask) {
-  DS_CHECK(c.flag(0));
-  DS_CHECK(c.isFloat(0));
-  for (unsigned k = 0; k < c.numOperands(); ++k) {
-    DS_CHECK(k == 4 || k == mask ? c.dtype(k, {DType::F32}) : c.sameType(k, 0));
-    DS_CHECK(c.rank(k, k == 4 ? 3 : 4));
-    DS_CHECK(c.unitInnermost(k));
-  }
-  const std::vector<int64_t> q = c.operand(0).shape, kv = c.operand(1).shape;
-  if (q[0] != kv[0] || q[3] != kv[3] || q[3] < 1 || q[3] > kMaxHeadSize)
-    return refuse("{} has queries [{}] and keys [{}]; batch and head size must agree, head size at most {}",
-                  c.where(), fmt::join(q, "x"), fmt::join(kv, "x"), kMaxHeadSize);
-  if (kv[2] < 1 || q[2] % kv[2] != 0)
-    return refuse("{} has {} query heads, not a multiple of {} key heads", c.where(), q[2], kv[2]);
-  DS_CHECK(c.shape(2, kv));
-  DS_CHECK(c.shape(3, q));
-  DS_CHECK(c.shape(4, {q[0], q[2], q[1]}));
-  if (!std::isfinite(std::bit_cast<double>(c.param(1))))
-    return refuse("{} has a scale that is not finite", c.where());
-  if (c.numOperands() == mask)
-    return {};
-  const std::vector<int64_t> m = c.operand(mask).shape;
-  if ((m[0] != 1 && m[0] != q[0]) || (m[1] != 1 && m[1] != q[2]) || (m[2] != 1 && m[2] != q[1]) ||
-      m[3] != kv[1])
-    return refuse("{} has mask [{}], expected [{}|1, {}|1, {}|1, {}]", c.where(), fmt::join(m, "x"), q[0],
-                  q[2], q[1], kv[1]);
-  return {};
-}
-
-Status verifyAttentionForward(const OperandChecker &c) {
-  DS_CHECK(c.counts(5, 6, 2));
-  DS_CHECK(verifyAttentionShapes(c, 5));
-  DS_CHECK(c.written(3, {0, 1, 2, 4, 5}));
-  return c.written(4, {0, 1, 2, 5});
-}
-
-Status verifyAttentionBackward(const OperandChecker &c) {
-  DS_CHECK(c.counts(9, 10, 2));
-  DS_CHECK(verifyAttentionShapes(c, 9));
-  DS_CHECK(c.shape(5, c.operand(0).shape));
-  DS_CHECK(c.shape(6, c.operand(0).shape));
-  DS_CHECK(c.shape(7, c.operand(1).shape));
-  DS_CHECK(c.shape(8, c.operand(1).shape));
-  DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9}));
-  DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9}));
-  DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9}));
-  return verifyWorkspace(c, true);
-}
-
 /// table[V, C] at operand `table`, ids[...] at `ids`, rows[..., C] at `rows`.
 Status verifyEmbeddingShapes(const OperandChecker &c, unsigned table, unsigned ids, unsigned rows) {
   DS_CHECK(c.isFloat(rows));
@@ -222,7 +160,7 @@ Status verifyEmbeddingBackward(const OperandChecker &c) {
   DS_CHECK(verifyEmbeddingShapes(c, 2, 0, 1));
   DS_CHECK(c.dtype(2, {c.operand(1).dtype, DType::F32}));
   DS_CHECK(c.written(2, {0, 1}));
-  return verifyWorkspace(c, true);
+  return verifyWorkspace(c, /*isForCpuOnly=*/true);
 }
 
 Status verifyScalar(const OperandChecker &c, unsigned k, DType dtype = DType::F32) {
@@ -242,8 +180,15 @@ Status verifyLogits(const OperandChecker &c, unsigned logits, unsigned targets, 
   return c.contiguous(lse);
 }
 
+/// The ignored index, and the cap of the logits where there is one.
+Status verifyLossParams(const OperandChecker &c) {
+  constexpr unsigned kPlain = 1;
+  return c.numParams() > kPlain ? c.cap(kPlain) : Status();
+}
+
 Status verifyCrossEntropyForward(const OperandChecker &c) {
-  DS_CHECK(c.counts(5, 6, 1));
+  DS_CHECK(c.counts(5, 6, c.numParams() == 2 ? 2 : 1));
+  DS_CHECK(verifyLossParams(c));
   DS_CHECK(verifyLogits(c, 0, 1, 3));
   DS_CHECK(verifyScalar(c, 2));
   DS_CHECK(verifyScalar(c, 4));
@@ -255,7 +200,8 @@ Status verifyCrossEntropyForward(const OperandChecker &c) {
 }
 
 Status verifyCrossEntropyBackward(const OperandChecker &c) {
-  DS_CHECK(c.counts(6, 6, 1));
+  DS_CHECK(c.counts(6, 6, c.numParams() == 2 ? 2 : 1));
+  DS_CHECK(verifyLossParams(c));
   DS_CHECK(verifyLogits(c, 0, 1, 2));
   DS_CHECK(verifyScalar(c, 3));
   DS_CHECK(verifyScalar(c, 4));
@@ -346,10 +292,8 @@ Status verifySumOfSquares(const OperandChecker &c) {
     DS_CHECK(c.contiguous(k));
     DS_CHECK(c.written(result, {k}));
   }
-  return verifyWorkspace(c, false);
+  return verifyWorkspace(c, /*isForCpuOnly=*/false);
 }
-
-#undef DS_CHECK
 
 } // namespace
 

@@ -62,7 +62,7 @@ Status fillConstant(const LocalState &local, double value, uint32_t threads, uin
   const auto count = static_cast<int64_t>(elements), stride = int64_t(1);
   const auto bits = std::bit_cast<int64_t>(value);
   const View view{host, &count, &stride, 1, local.dtype};
-  libraryFunction(LibraryFn::Fill, bestIsa())({&view, &bits, 1, threads});
+  libraryFunction(LibraryFn::Fill, bestIsa())({&view, &bits, 1, 1, threads});
   return {};
 }
 

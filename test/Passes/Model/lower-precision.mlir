@@ -149,21 +149,21 @@ module @chain attributes {ds.training = #ds.training<precision = {compute = bf16
 
 // -----
 
-// Attention takes 16 bits, but its mask f32; its row statistics are f32. Cross-entropy reads 16-bit logits as they
+// Attention takes 16 bits, but its mask and slopes f32; its row statistics are f32. Cross-entropy reads 16-bit logits as they
 // are. A constant that meets 16 bits in an op that moves elements becomes 16-bit itself.
 // CHECK-LABEL: @attention_and_loss
 module @attention_and_loss attributes {ds.training = #ds.training<precision = {compute = bf16}>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
-  func.func @forward(%x: tensor<1x4x1x8xf32> {ds.input = "x"}, %m: tensor<1x1x4x4xf32> {ds.input = "m"},
+  func.func @forward(%x: tensor<1x4x1x8xf32> {ds.input = "x"}, %m: tensor<1x1x4x4xf32> {ds.input = "m"}, %s: tensor<1xf32> {ds.input = "s"},
                      %y: tensor<8xi64> {ds.input = "y"}, %w: tensor<8x8xf32> {ds.state = @w}) -> tensor<f32> {
-    // CHECK: %[[O:.*]], %{{.*}} = ds.attention %[[Q:.*]], %[[Q]], %[[Q]] mask({{.*}}) scale {{.*}} : (tensor<1x4x1x8xbf16>, tensor<1x4x1x8xbf16>, tensor<1x4x1x8xbf16>, tensor<1x1x4x4xf32>) -> (tensor<1x4x1x8xbf16>, tensor<1x1x4xf32>)
+    // CHECK: %[[O:.*]], %{{.*}} = ds.attention %[[Q:.*]], %[[Q]], %[[Q]] mask({{.*}}) slopes({{.*}}) scale {{.*}} : (tensor<1x4x1x8xbf16>, tensor<1x4x1x8xbf16>, tensor<1x4x1x8xbf16>, tensor<1x1x4x4xf32>, tensor<1xf32>) -> (tensor<1x4x1x8xbf16>, tensor<1x1x4xf32>)
     // CHECK-NEXT: %[[F:.*]] = ds.reshape %[[O]] : {{.*}} -> tensor<4x8xbf16>
     // CHECK-NEXT: %[[ZERO:.*]] = ds.constant dense<0.000000e+00> : tensor<4x8xbf16>
     // CHECK-NEXT: %[[C:.*]] = ds.concat %[[F]], %[[ZERO]] dim 0
     // CHECK: %[[G:.*]] = ds.matmul %[[C]]
     // CHECK-NEXT: ds.cross_entropy %[[G]], {{.*}} : (tensor<8x8xbf16>, tensor<8xi64>) -> (tensor<f32>, tensor<8xf32>, tensor<f32>)
     %zero = ds.constant dense<0.0> : tensor<4x8xf32>
-    %o, %lse = ds.attention %x, %x, %x mask(%m) scale 1.0 : (tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x1x4x4xf32>) -> (tensor<1x4x1x8xf32>, tensor<1x1x4xf32>)
+    %o, %lse = ds.attention %x, %x, %x mask(%m) slopes(%s) scale 1.0 : (tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x4x1x8xf32>, tensor<1x1x4x4xf32>, tensor<1xf32>) -> (tensor<1x4x1x8xf32>, tensor<1x1x4xf32>)
     %f = ds.reshape %o : tensor<1x4x1x8xf32> -> tensor<4x8xf32>
     %c = ds.concat %f, %zero dim 0 : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
     %g = ds.matmul %c, %w : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>

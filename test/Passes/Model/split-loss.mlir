@@ -100,7 +100,8 @@ module {
 
 // -----
 
-// Ten rows in four chunks: three, three, three and one. The count of the targets comes before all products.
+// Ten rows in four chunks: three, three, three and one. The count of the targets comes before all products. Each part
+// caps its logits.
 
 module attributes {ds.training = #ds.training<loss_chunks = 4>} {
   // CHECK-LABEL: @last_is_smaller
@@ -113,7 +114,7 @@ module attributes {ds.training = #ds.training<loss_chunks = 4>} {
     // CHECK: %[[XS:.*]]:4 = ds.split %[[X]] dim 0 : tensor<10x4xf32> -> tensor<3x4xf32>, tensor<3x4xf32>, tensor<3x4xf32>, tensor<1x4xf32>
     // CHECK: %[[TS:.*]]:4 = ds.split %[[T]] dim 0
     // CHECK: %[[Y0:.*]] = ds.matmul %[[XS]]#0, %[[W]] bias(%[[B]]) transpose_rhs {{.*}} -> tensor<3x100xf32>
-    // CHECK: %[[L0:.*]], %{{.*}}, %{{.*}} = ds.cross_entropy %[[Y0]], %[[TS]]#0 over(%[[N]]) ignore_index -7
+    // CHECK: %[[L0:.*]], %{{.*}}, %{{.*}} = ds.cross_entropy %[[Y0]], %[[TS]]#0 over(%[[N]]) ignore_index -7 cap 3.000000e+00 :
     // CHECK: %[[Y1:.*]] = ds.matmul %[[XS]]#1
     // CHECK: %[[L1:.*]], %{{.*}}, %{{.*}} = ds.cross_entropy %[[Y1]], %[[TS]]#1 over(%[[N]])
     // CHECK: %[[S1:.*]] = ds.add %[[L0]], %[[L1]]
@@ -123,7 +124,7 @@ module attributes {ds.training = #ds.training<loss_chunks = 4>} {
     // CHECK: return %[[S3]]
     %y = ds.matmul %x, %w bias(%b) transpose_rhs : tensor<10x4xf32>, tensor<100x4xf32>, tensor<100xf32> -> tensor<10x100xf32>
     // expected-remark @+1 {{made in 4 chunks of 3 rows}}
-    %loss, %lse, %count = ds.cross_entropy %y, %t ignore_index -7 : (tensor<10x100xf32>, tensor<10xi64>) -> (tensor<f32>, tensor<10xf32>, tensor<f32>)
+    %loss, %lse, %count = ds.cross_entropy %y, %t ignore_index -7 cap 3.0 : (tensor<10x100xf32>, tensor<10xi64>) -> (tensor<f32>, tensor<10xf32>, tensor<f32>)
     return %loss : tensor<f32>
   }
 }

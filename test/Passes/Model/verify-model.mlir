@@ -93,6 +93,18 @@ func.func @forward(%q: tensor<1x4x2x8xf32> {ds.input = "q"}, %bias: tensor<1x2x4
 
 // -----
 
+// expected-note@+1 {{the parameter is declared trainable here}}
+ds.state @s role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+func.func @forward(%q: tensor<1x4x2x8xf32> {ds.input = "q"}, %s: tensor<2xf32> {ds.state = @s}) -> tensor<f32> {
+  %n = ds.neg %s : tensor<2xf32>
+  // expected-error@+1 {{expects slopes that are not trained, but got some that depend on @s}}
+  %o, %lse = ds.attention %q, %q, %q slopes(%n) scale 1.0 : (tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<1x4x2x8xf32>, tensor<2xf32>) -> (tensor<1x4x2x8xf32>, tensor<1x2x4xf32>)
+  %l = ds.reduce sum %o dims [0, 1, 2, 3] : tensor<1x4x2x8xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+// -----
+
 func.func @forward(%y: tensor<4x8xbf16> {ds.input = "y"}, %w: tensor<8x6xbf16> {ds.input = "w"}, %h: tensor<4x6xbf16> {ds.input = "h"}, %x: tensor<f32> {ds.input = "x"}) -> tensor<f32> {
   // expected-error@+1 {{'ds.matmul' op with epilogue(gelu_gradient) belongs to phase step, but stands in a model}}
   %d = ds.matmul %y, %w input(%h) epilogue(gelu_gradient) : tensor<4x8xbf16>, tensor<8x6xbf16> input tensor<4x6xbf16> -> tensor<4x6xbf16>

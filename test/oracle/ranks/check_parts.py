@@ -71,12 +71,14 @@ def check_attention():
     q, k, v, grad = (torch.randn(shape, generator=generator, dtype=torch.float64)
                      for shape in ([2, 5, 4, 3], [2, 6, 2, 3], [2, 6, 2, 3], [2, 5, 4, 3]))
     op = Op("ds.attention", [], [])
-    op.attributes = {"scale": 0.5, "causal": True}
-    out, lse = evaluate.attention(op, q, k, v)
-    expected = evaluate.attention_grad(op, q, k, v, out, lse, grad)
-    for ours, theirs in zip(attention_grad(op, q, k, v, out, lse, grad), expected):
-        assert torch.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
-    del op.attributes["causal"]
+    slopes = torch.tensor([0.5, 0.25, 2.0, 1.0], dtype=torch.float64)
+    for attributes, added in (({}, []), ({"window": 3, "cap": 0.7}, [slopes])):
+        op.attributes = {"scale": 0.5, "causal": True, **attributes}
+        out, lse = evaluate.attention(op, q, k, v, *added)
+        expected = evaluate.attention_grad(op, q, k, v, out, lse, grad, *added)
+        for ours, theirs in zip(attention_grad(op, q, k, v, out, lse, grad, *added), expected):
+            assert torch.allclose(ours, theirs, rtol=1e-12, atol=1e-12)
+    op.attributes = {"scale": 0.5}
     out, lse = evaluate.attention(op, q, k, v)
     whole = evaluate.attention_grad(op, q, k, v, out, lse, grad)
     halves = [attention_grad(op, q, k[:, part], v[:, part], out, lse, grad) for part in (slice(0, 3), slice(3, 6))]

@@ -104,25 +104,17 @@ def dropout(op, x, rng):
     return torch.where(keep, x / (1 - op.get("probability")), torch.zeros_like(x))
 
 
-def scores_of(op, q, k, mask):
-    scores = torch.einsum("bthd,bshd->bhts", q, k) * op.get("scale")
-    scores = scores + mask[0] if mask else scores
-    if op.has("causal"):
-        rows, columns = scores.shape[2:]
-        later = torch.arange(columns)[None] > torch.arange(rows)[:, None] + (columns - rows)
-        scores = scores.masked_fill(later, -math.inf)
-    return scores
-
-
-def attention_grad(op, q, k, v, out, lse, grad, *mask):
+def attention_grad(op, q, k, v, out, lse, grad, *added):
     """From `out` and `lse` as they are given, which need not be of these keys alone."""
     groups = q.shape[2] // k.shape[2]
     keys, values = (x.repeat_interleave(groups, dim=2) for x in (k, v))
-    weights = torch.exp(scores_of(op, q, keys, mask) - lse[..., None])
+    leaves = [x.detach().requires_grad_() for x in (q, keys)]
+    with torch.enable_grad():
+        scores = evaluate.attention_scores(op, *leaves, *added)
+    weights = torch.exp(scores.detach() - lse[..., None])
     below = (grad * out).sum(-1).permute(0, 2, 1)[..., None]
-    scores_grad = weights * (torch.einsum("bthd,bshd->bhts", grad, values) - below) * op.get("scale")
-    query_grad = torch.einsum("bhts,bshd->bthd", scores_grad, keys)
-    key_grad = torch.einsum("bhts,bthd->bshd", scores_grad, q)
+    scores_grad = weights * (torch.einsum("bthd,bshd->bhts", grad, values) - below)
+    query_grad, key_grad = torch.autograd.grad(scores, leaves, scores_grad)
     value_grad = torch.einsum("bhts,bthd->bshd", weights, grad)
     return [query_grad] + [x.unflatten(2, (-1, groups)).sum(3) for x in (key_grad, value_grad)]
 

@@ -83,7 +83,7 @@ struct Attention {
     std::vector<const Buffer *> buffers;
     for (uint32_t id : operands)
       buffers.push_back(&b.program.buffers[id]);
-    const auto pieces = attentionPieces(function, buffers, f.causal, f.workspace);
+    const auto pieces = attentionPieces(function, buffers, {.isCausal = f.causal}, f.workspace);
     const uint64_t onCpu = libraryWorkspaceBytes(function, buffers, b.program.threads);
     const uint64_t bytes = cpu ? onCpu : pieces ? pieces->workspaceBytes : 0;
     b.library(function, operands, {f.causal, bits(0.25)});

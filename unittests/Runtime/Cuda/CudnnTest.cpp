@@ -87,7 +87,7 @@ protected:
     for (const Buffer &buffer : buffers)
       operands.push_back(&buffer);
     return attentionPieces(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward, operands,
-                           form.causal);
+                           {.isCausal = form.causal});
   }
 
   /// The graph of the form's pieces.
@@ -100,7 +100,7 @@ protected:
     const int64_t params[] = {form.causal, std::bit_cast<int64_t>(0.125)};
     const AttentionCall call =
         attentionCall(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward,
-                      {views.data(), params, static_cast<uint32_t>(views.size()), 1});
+                      {views.data(), params, static_cast<uint32_t>(views.size()), 2, 1});
     const cudnnDataType_t type = form.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
     return describeAttention(*cudnn, {call, pieces.batch, pieces.groups, type, gradient, !form.mask.empty()});
   }

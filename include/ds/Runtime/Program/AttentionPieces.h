@@ -13,10 +13,7 @@
 #ifndef DS_RUNTIME_PROGRAM_ATTENTIONPIECES_H
 #define DS_RUNTIME_PROGRAM_ATTENTIONPIECES_H
 
-#include "ds/Runtime/Program/Program.h"
-
-#include <optional>
-#include <span>
+#include "ds/Runtime/Program/AttentionParams.h"
 
 namespace ds::rt {
 
@@ -47,12 +44,14 @@ std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool 
 
 /// How an attention command with these operands and params (Library.h) is cut for cuDNN; nothing for what
 /// cuDNN is not asked: f32, head sizes and strides that are no multiple of 8 elements, masks of samples or
-/// heads at no multiple of 4, causal attention with more queries than keys, and gradients of which a single
-/// key head would take more than 2 GiB. Else a piece takes at most `usual` bytes where one key head does not
-/// take more: the runtime asks with what is planned, so that it finds what was planned. Operands are such as
-/// verifyProgram accepts, but for the workspace.
+/// heads at no multiple of 4, causal attention with more queries than keys, windows, caps and slopes, which
+/// the runtime's own kernels compute tile by tile, and gradients of which a single key head would take more
+/// than 2 GiB. Else a piece takes at most `usual` bytes where one key head does not take more: the runtime
+/// asks with what is planned, so that it finds what was planned. Operands are such as verifyProgram accepts,
+/// but for the workspace.
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
-                                               bool causal, uint64_t usual = kUsualPieceBytes);
+                                               const AttentionParams &params,
+                                               uint64_t usual = kUsualPieceBytes);
 
 } // namespace ds::rt
 

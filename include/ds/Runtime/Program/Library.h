@@ -16,12 +16,18 @@
 //     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
 //     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
 //     gradient, as two commands would. The last four params, or none: the CPU's form (ProductForm.h).
-//   AttentionForward      operands: q, k, v, out, lse[, mask]  params: causal, scale (double)
+//   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes]
+//                         params: causal, scale (double)[, window, cap (double)]
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
 //     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
 //     gives 0. q, k, v and out are f32, bf16 or f16, all alike; what is computed with them is f32.
-//   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask]   params: as forward
+//     window > 0: position t sees s only where |t + (S - T) - s| < window; tiles outside are not computed.
+//     cap > 0: cap * tanh(x / cap) takes the place of a scaled score x, before mask and slopes. 0 is none of
+//     either. slopes: [H] f32; head h gains slopes[h] * (s - (t + (S - T))). Ranks tell mask and slopes
+//     apart.
+//   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask][, slopes]
+//                         params: as forward
 //     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
 //     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
 //   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
@@ -30,15 +36,17 @@
 //     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
 //     the workspace sorts the ids: two i32 for each.
 //   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[][, denominator[]]
-//                         params: ignoreIndex
+//                         params: ignoreIndex[, cap (double)]
 //     logits (and dlogits) are f32, bf16 or f16, the rest f32.
 //     lse[i] = log sum_j exp(logits[i, j]); count = number of targets != ignoreIndex (f32);
 //     loss = sum_i (lse[i] - logits[i, targets[i]]) / count, summed in fixed blocks of 64 rows in order. A
 //     denominator takes the place of count there: losses of a batch's parts then add up to that of the whole.
+//     With a cap > 0, cap * tanh(x / cap) takes the place of each logit x.
 //   CrossEntropyBackward  operands: logits[N, C], targets[N], lse[N], count[], dloss[], dlogits[N, C]
-//                         params: ignoreIndex
+//                         params: ignoreIndex[, cap (double)]
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
-//     give 0. dlogits may be the same buffer as logits.
+//     give 0. With a cap, y = cap * tanh(x / cap) takes the place of a logit, and the gradient is multiplied
+//     by 1 - (y / cap)^2. dlogits may be the same buffer as logits.
 //   ConvForward           operands: x, w, result[, bias]
 //                         params: groups, then for each sliding dimension stride, padding, dilation
 //     x is [N, I, L...], w [O, I / groups, K...], result [N, O, M...], bias [O], with one to three dimensions

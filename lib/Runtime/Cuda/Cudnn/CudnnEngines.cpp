@@ -49,12 +49,13 @@ Result<Operands> readAttention(const Binding &binding, const Command &command) {
   const bool planned = command.workspace != UINT32_MAX;
   const uint64_t bytes = planned ? extentBytes(p.buffers[command.workspace]) : 0;
   std::byte *workspace = planned ? binding.address(command.workspace) : nullptr;
-  const std::optional<AttentionPieces> pieces = attentionPieces(function, buffers, params[0] != 0, bytes);
+  const AttentionParams form = attentionParams({params, command.numParams});
+  const std::optional<AttentionPieces> pieces = attentionPieces(function, buffers, form, bytes);
   if (!pieces)
     return Error{ExitCode::Device, fmt::format("not for {} of this form", spell(views[0].dtype)), ""};
   if (bytes < pieces->workspaceBytes || reinterpret_cast<uintptr_t>(workspace) % kAttentionAlignment != 0)
     return Error{ExitCode::Device, "no workspace is planned for it", ""};
-  return Operands{attentionCall(function, {views.data(), params, command.numOperands, 1}),
+  return Operands{attentionCall(function, {views.data(), params, command.numOperands, command.numParams, 1}),
                   *pieces,
                   views[0].dtype,
                   function == LibraryFn::AttentionBackward,

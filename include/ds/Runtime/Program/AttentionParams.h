@@ -1,0 +1,44 @@
+//===- AttentionParams.h - What an attention command says besides its tensors ----===//
+//
+// The params and the optional operands of both attention commands (Library.h), read in one place by whoever
+// checks, counts, plans or launches them. The kernels of kernels/ read them on their own: they share no code
+// between instruction sets.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_RUNTIME_PROGRAM_ATTENTIONPARAMS_H
+#define DS_RUNTIME_PROGRAM_ATTENTIONPARAMS_H
+
+#include "ds/Runtime/Program/Program.h"
+
+#include <optional>
+#include <span>
+
+namespace ds::rt {
+
+/// Params of an attention that has neither window nor cap, and of one that has either.
+inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2;
+
+/// Operands before the mask and the slopes.
+constexpr unsigned fixedAttentionOperands(LibraryFn fn) { return fn == LibraryFn::AttentionBackward ? 9 : 5; }
+
+struct AttentionParams {
+  bool isCausal = false;
+  double scale = 1;
+  std::optional<int64_t> window = {}; ///< positions that a query sees: to one side, its own included
+  std::optional<double> cap = {};     ///< of a score before masks
+};
+
+/// Requires as many params as an attention has.
+AttentionParams attentionParams(std::span<const int64_t> params);
+
+/// The optional operands; null where a command has none of the kind. Their ranks tell them apart.
+struct AttentionExtras {
+  const Buffer *mask = nullptr;
+  const Buffer *slopes = nullptr;
+  unsigned count() const { return (mask ? 1 : 0) + (slopes ? 1 : 0); }
+};
+AttentionExtras attentionExtras(LibraryFn fn, std::span<const Buffer *const> operands);
+
+} // namespace ds::rt
+
+#endif // DS_RUNTIME_PROGRAM_ATTENTIONPARAMS_H
