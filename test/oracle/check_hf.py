@@ -12,7 +12,6 @@ import json
 import os
 import shutil
 
-import numpy as np
 import torch
 
 import check_gradients
@@ -36,18 +35,14 @@ def write_model(folder, config, samples=BATCH, seed=0):
     model = hf_models.make(config, seed)
     weights = {name: value.detach().numpy() for name, value in train_oracle.all_parameters(model)}
     safetensors_io.save(os.path.join(folder, "model.safetensors"), weights)
-    length = hf_variants.positions(config)
-    random = np.random.default_rng(seed)
-    data = {name: random.integers(0, config["vocab_size"], (samples, length)) for name in ("input_ids", "labels")}
-    data["labels"][:, 3] = -100
-    data["input_ids"][:, 5] = (config.get("pad_token_id") or 0) % config["vocab_size"]
+    data = hf_variants.data(config, samples, seed)
     safetensors_io.save(os.path.join(folder, "data.safetensors"), data)
     return model, {name: torch.from_numpy(value) for name, value in data.items()}
 
 
 def step_of(model, batch):
     """The loss and the gradient of each parameter under each of its names."""
-    loss = model(batch["input_ids"], batch["labels"])
+    loss = model(**batch)
     loss.backward()
     return float(loss), {name: value.grad.numpy() for name, value in train_oracle.all_parameters(model)
                          if value.grad is not None}

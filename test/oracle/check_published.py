@@ -10,6 +10,7 @@ names, in fp32 and without dropout: losses to 1e-6 and gradient norms to 1e-5, r
 import argparse
 import json
 import os
+import re
 import sys
 
 import compare
@@ -21,14 +22,23 @@ import safetensors_io  # noqa: E402
 
 
 # Names that the installed version of transformers gives parameters, where published files have others: it renames them when it loads.
-IN_FILES = {"gpt_neox": {"lm_head.weight": "embed_out.weight"}}
+IN_FILES = {"gpt_neox": [("^lm_head.weight", "embed_out.weight")],
+            "vit": [("^vit.layers", "vit.encoder.layer"), ("attention.q_proj", "attention.attention.query"),
+                    ("attention.k_proj", "attention.attention.key"), ("attention.v_proj", "attention.attention.value"),
+                    ("attention.o_proj", "attention.output.dense"), ("mlp.fc1", "intermediate.dense"), ("mlp.fc2", "output.dense")]}
+
+
+def in_file(family, name):
+    for pattern, replacement in IN_FILES.get(family, []):
+        name = re.sub(pattern, replacement, name)
+    return name
 
 
 def write_job(folder, entry, optimizer):
     """config.json, weights by the rule, data, ds_config.json; nothing is clipped."""
     os.makedirs(folder, exist_ok=True)
-    renamed = IN_FILES.get(entry["config"]["model_type"], {})
-    weights = {renamed.get(name, name): published_losses.values(name, shape) for name, shape in entry["parameters"].items()}
+    weights = {in_file(entry["config"]["model_type"], name): published_losses.values(name, shape)
+               for name, shape in entry["parameters"].items()}
     safetensors_io.save(os.path.join(folder, "model.safetensors"), weights)
     safetensors_io.save(os.path.join(folder, "data.safetensors"), published_losses.batch_of(entry["head"]))
     training = {"train_micro_batch_size_per_gpu": published_losses.ROWS, "gradient_clipping": 0.0,
@@ -43,8 +53,10 @@ def check(folder, entry, optimizer):
     write_job(folder, entry, optimizer)
     log, program = os.path.join(folder, "log.jsonl"), os.path.join(folder, "model.dsx")
     shape = f"{published_losses.ROWS}x{published_losses.LENGTH}xi64"
-    run("ds-opt", os.path.join(folder, "config.json"), "--config", os.path.join(folder, "ds_config.json"),
-        "--input", f"input_ids={shape}", "--input", f"labels={shape}", "--emit=program", "-o", program)
+    names = [] if "image_size" in entry["config"] else published_losses.batch_of(entry["head"])
+    inputs = [part for name in names for part in ("--input", f"{name}={shape}")]
+    run("ds-opt", os.path.join(folder, "config.json"), "--config", os.path.join(folder, "ds_config.json"), *inputs,
+        "--emit=program", "-o", program)
     run("ds-run", program, "--data", os.path.join(folder, "data.safetensors"), "--weights", folder,
         "--steps", len(entry["losses"]), "--log-jsonl", log)
     complaints = []

@@ -269,59 +269,13 @@ class GptNeox(nn.Module):
         return loss_of(self.embed_out(self.gpt_neox.final_layer_norm(x)), labels)
 
 
-class BertLayer(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        width, eps = c["hidden_size"], c.get("layer_norm_eps", 1e-12)
-        self.size = width // c["num_attention_heads"]
-        parts = Named(query=nn.Linear(width, width), key=nn.Linear(width, width), value=nn.Linear(width, width))
-        self.attention = Named(output=Named(dense=nn.Linear(width, width), LayerNorm=nn.LayerNorm(width, eps=eps)))
-        setattr(self.attention, "self", parts)
-        self.intermediate = Named(dense=nn.Linear(width, c["intermediate_size"]))
-        self.output = Named(dense=nn.Linear(c["intermediate_size"], width), LayerNorm=nn.LayerNorm(width, eps=eps))
-        self.act = activation(c.get("hidden_act", "gelu"))
-
-    def forward(self, x):
-        parts = getattr(self.attention, "self")
-        q, k, v = (part(x).view(x.size(0), x.size(1), -1, self.size) for part in (parts.query, parts.key, parts.value))
-        mixed = attend(q, k, v, 1 / math.sqrt(self.size), causal=False)
-        x = self.attention.output.LayerNorm(self.attention.output.dense(mixed) + x)
-        return self.output.LayerNorm(self.output.dense(self.act(self.intermediate.dense(x))) + x)
-
-
-class Bert(nn.Module):
-    def __init__(self, c):
-        super().__init__()
-        width, eps = c["hidden_size"], c.get("layer_norm_eps", 1e-12)
-        embeddings = Named(word_embeddings=nn.Embedding(c["vocab_size"], width, padding_idx=c.get("pad_token_id", 0)),
-                           position_embeddings=nn.Embedding(c["max_position_embeddings"], width),
-                           token_type_embeddings=nn.Embedding(c.get("type_vocab_size", 2), width),
-                           LayerNorm=nn.LayerNorm(width, eps=eps))
-        layers = nn.ModuleList(BertLayer(c) for _ in range(c["num_hidden_layers"]))
-        self.bert = Named(embeddings=embeddings, encoder=Named(layer=layers))
-        decoder = nn.Linear(width, c["vocab_size"])
-        if c.get("tie_word_embeddings", True):
-            decoder.weight = embeddings.word_embeddings.weight
-        predictions = Named(transform=Named(dense=nn.Linear(width, width), LayerNorm=nn.LayerNorm(width, eps=eps)),
-                            decoder=decoder)
-        predictions.bias = decoder.bias
-        self.cls = Named(predictions=predictions)
-        self.act = activation(c.get("hidden_act", "gelu"))
-
-    def forward(self, input_ids, labels):
-        parts, head = self.bert.embeddings, self.cls.predictions
-        x = parts.word_embeddings(input_ids) + parts.token_type_embeddings(torch.zeros_like(input_ids))
-        x = parts.LayerNorm(x + parts.position_embeddings(torch.arange(input_ids.size(1))))
-        for layer in self.bert.encoder.layer:
-            x = layer(x)
-        x = head.transform.LayerNorm(self.act(head.transform.dense(x)))
-        return loss_of(head.decoder(x), labels)
-
-
 def make(config, seed=0):
     """The model of a configuration, with random weights: no zero or one is left that could hide a mistake."""
     torch.manual_seed(seed)
-    kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "bert": Bert}
+    import hf_encoders  # they take their parts from here
+    import hf_t5
+    kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "vit": hf_encoders.Pictures,
+             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, **{name: hf_encoders.Masked for name in hf_encoders.NAMES}}
     model = kinds[config["model_type"]](config)
     for parameter in model.parameters():
         with torch.no_grad():

@@ -1,5 +1,7 @@
 """hf_variants.py - small configurations of every family, and what makes each variant of it."""
 
+import numpy as np
+
 GPT2 = {"model_type": "gpt2", "vocab_size": 61, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 4,
         "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 LLAMA = {"model_type": "llama", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 88, "num_hidden_layers": 2,
@@ -9,6 +11,13 @@ NEOX = {"model_type": "gpt_neox", "vocab_size": 61, "hidden_size": 64, "intermed
 BERT = {"model_type": "bert", "vocab_size": 61, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2,
         "num_attention_heads": 4, "max_position_embeddings": 16, "hidden_dropout_prob": 0.0,
         "attention_probs_dropout_prob": 0.0}
+DISTIL = {"model_type": "distilbert", "vocab_size": 61, "dim": 32, "hidden_dim": 48, "n_layers": 2, "n_heads": 4, "max_position_embeddings": 16,
+          "dropout": 0.0, "attention_dropout": 0.0}
+VIT = {"model_type": "vit", "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "image_size": 16,
+       "patch_size": 4, "id2label": {str(label): f"L{label}" for label in range(5)}}
+DINOV2 = {**{key: value for key, value in VIT.items() if key != "intermediate_size"}, "model_type": "dinov2"}
+T5 = {"model_type": "t5", "vocab_size": 61, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "dropout_rate": 0.0,
+      "n_positions": 16}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 # 320 positions of 16 elements: a table that is not a literal.
@@ -52,6 +61,20 @@ FAMILIES = {
     "bert": (BERT, {"plain": {}, "untied": {"tie_word_embeddings": False}, "relu": {"hidden_act": "relu"},
                     "padding": {"pad_token_id": 7}, "no-padding": {"pad_token_id": None},
                     "segments": {"type_vocab_size": 1}}),
+    # Positions start behind the padding token's row: 18 rows for 16 tokens.
+    "roberta": ({**BERT, "model_type": "roberta", "max_position_embeddings": 18}, {
+        "plain": {}, "untied": {"tie_word_embeddings": False}, "relu": {"hidden_act": "relu"},
+        "padding": {"pad_token_id": 3, "max_position_embeddings": 20}, "camembert": {"model_type": "camembert"},
+        "xlm": {"model_type": "xlm-roberta"}}),
+    "electra": ({**BERT, "model_type": "electra", "embedding_size": 32}, {
+        "plain": {}, "narrow": {"embedding_size": 24}, "untied": {"embedding_size": 24, "tie_word_embeddings": False}}),
+    "distilbert": (DISTIL, {"plain": {}, "untied": {"tie_word_embeddings": False}, "relu": {"activation": "relu"}}),
+    "vit": (VIT, {"plain": {}, "no-bias": {"qkv_bias": False}, "channels": {"num_channels": 1}}),
+    "dinov2": (DINOV2, {"plain": {}, "swiglu": {"use_swiglu_ffn": True}, "scales": {"layerscale_value": 0.5, "mlp_ratio": 2}}),
+    # Six distances and more in eight buckets of either side.
+    "t5": (T5, {"plain": {"relative_attention_num_buckets": 16, "relative_attention_max_distance": 12},
+                "gated": {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 1},
+                "mt5": {"model_type": "mt5", "d_kv": 12}}),
 }
 
 
@@ -61,4 +84,20 @@ def config_of(family, variant):
 
 
 def positions(config):
-    return config.get("n_positions") or config["max_position_embeddings"]
+    rows = config.get("n_positions") or config["max_position_embeddings"]
+    behind_padding = config["model_type"] in ("roberta", "camembert", "xlm-roberta")
+    return rows - (config.get("pad_token_id", 1) + 1 if behind_padding else 0)
+
+
+def data(config, samples, seed=0):
+    """Inputs by their names: tokens, of which some do not count and some are padding; or pictures."""
+    random = np.random.default_rng(seed)
+    if "image_size" in config:
+        shape = (samples, config.get("num_channels", 3), config["image_size"], config["image_size"])
+        return {"pixel_values": random.standard_normal(shape).astype(np.float32),
+                "labels": random.integers(0, len(config["id2label"]), samples)}
+    names = ("input_ids", "decoder_input_ids", "labels") if "d_kv" in config else ("input_ids", "labels")
+    drawn = {name: random.integers(0, config["vocab_size"], (samples, positions(config))) for name in names}
+    drawn["labels"][:, 3] = -100
+    drawn["input_ids"][:, 5] = (config.get("pad_token_id") or 0) % config["vocab_size"]
+    return drawn

@@ -29,6 +29,22 @@ struct Vocabulary {
   std::optional<int64_t> padding; ///< row of the padding token
 };
 
+/// Size of the pictures that a model reads, in pixels.
+struct Image {
+  int64_t channels = 3, height = 1, width = 1;
+};
+
+/// What a sample is, where it is not just tokens with a label each.
+struct SampleKind {
+  /// A picture with one label; the model's `positions` are its patches and class token, `vocabulary` the
+  /// labels.
+  std::optional<Image> image;
+  /// Tokens for the encoder, and others with labels for the decoder: as many as one likes, `positions`
+  /// without
+  /// --input.
+  bool hasDecoder = false;
+};
+
 /// A model whose numbers are known.
 class Architecture {
 public:
@@ -43,10 +59,11 @@ public:
   int64_t scoreHeads = 0;
   /// What checkpoints of the model without its head leave out of names.
   std::string basePrefix;
+  SampleKind samples;
   /// Some layers attend to a window alone.
   bool hasWindows = false;
 
-  /// The loss of `ids` [B, T] against `labels` [B, T].
+  /// The loss of `ids` [B, T] against `labels` [B, T]; of pictures [B, C, H, W] against labels [B].
   virtual Value forward(Graph &g, Value ids, Value labels) const = 0;
 
   /// What the rules of lib/Cost know of it, without `seq`. The error's message starts with the key.
@@ -76,7 +93,16 @@ std::unique_ptr<Architecture> readLlama(const Section &config);
 std::unique_ptr<Architecture> readMistral(const Section &config);
 std::unique_ptr<Architecture> readQwen2(const Section &config);
 std::unique_ptr<Architecture> readGptNeox(const Section &config);
+
+// Encoders/: encoders, and models that have one.
 std::unique_ptr<Architecture> readBert(const Section &config);
+std::unique_ptr<Architecture> readRoberta(const Section &config);
+std::unique_ptr<Architecture> readElectra(const Section &config);
+std::unique_ptr<Architecture> readDistilBert(const Section &config);
+std::unique_ptr<Architecture> readVit(const Section &config);
+std::unique_ptr<Architecture> readDinov2(const Section &config);
+std::unique_ptr<Architecture> readT5(const Section &config);
+std::unique_ptr<Architecture> readMt5(const Section &config);
 
 } // namespace ds::hf
 

@@ -101,9 +101,10 @@ bool Section::mentions(std::string_view key) const {
   return llvm::any_of(spellings(key), [&](llvm::StringRef name) { return object && object->member(name); });
 }
 
-bool Section::isFilled(std::string_view key) const {
+int64_t Section::entries(std::string_view key) const {
   const Value *value = find(key);
-  return value && (value->is(Value::Kind::Object) || value->is(Value::Kind::Array)) && !value->items.empty();
+  bool hasItems = value && (value->is(Value::Kind::Object) || value->is(Value::Kind::Array));
+  return hasItems ? static_cast<int64_t>(value->items.size()) : 0;
 }
 
 std::string Section::describe(std::string_view key) const {

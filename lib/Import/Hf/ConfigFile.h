@@ -54,7 +54,8 @@ public:
   Section section(std::string_view key) const;
   bool has(std::string_view key) const;      ///< present and not null
   bool mentions(std::string_view key) const; ///< present, be it null
-  bool isFilled(std::string_view key) const; ///< an object or a list that has something in it
+  /// Members of an object or a list; 0 when it is missing, null or neither.
+  int64_t entries(std::string_view key) const;
   explicit operator bool() const { return object != nullptr; }
 
   /// Refuses the value of `key` (or, where it is missing, the section): "expects ..., but got ...".

@@ -85,6 +85,7 @@ public:
   struct TokenFacts {
     Value positions; ///< where it is in its document, instead of where it is in the sample
     Value documents; ///< which document it belongs to; others are not attended to
+    Value decoder;   ///< what a decoder beside an encoder reads, [B, T] of a length of its own
   };
   TokenFacts tokens;
   /// The parameter of this name below the current layer; declared on first use.

@@ -32,11 +32,20 @@ struct ReadModel {
 
 static constexpr Family kFamilies[] = {
     {"bert", readBert, "BertForMaskedLM", "BertModel", "BertForPreTraining"},
+    {"camembert", readRoberta, "CamembertForMaskedLM", "CamembertModel"},
+    {"distilbert", readDistilBert, "DistilBertForMaskedLM", "DistilBertModel"},
+    {"dinov2", readDinov2, "Dinov2ForImageClassification", "Dinov2Model"},
+    {"electra", readElectra, "ElectraForMaskedLM", "ElectraModel"},
     {"gpt2", readGpt2, "GPT2LMHeadModel", "GPT2Model"},
     {"gpt_neox", readGptNeox, "GPTNeoXForCausalLM", "GPTNeoXModel"},
     {"llama", readLlama, "LlamaForCausalLM", "LlamaModel"},
     {"mistral", readMistral, "MistralForCausalLM", "MistralModel"},
-    {"qwen2", readQwen2, "Qwen2ForCausalLM", "Qwen2Model"}};
+    {"mt5", readMt5, "MT5ForConditionalGeneration", "MT5Model"},
+    {"qwen2", readQwen2, "Qwen2ForCausalLM", "Qwen2Model"},
+    {"roberta", readRoberta, "RobertaForMaskedLM", "RobertaModel"},
+    {"t5", readT5, "T5ForConditionalGeneration", "T5Model"},
+    {"vit", readVit, "ViTForImageClassification", "ViTModel"},
+    {"xlm-roberta", readRoberta, "XLMRobertaForMaskedLM", "XLMRobertaModel"}};
 
 void Architecture::readSizes(const Section &config) {
   vocabulary.size = config.integer("vocab_size", kVocabularies);
@@ -128,7 +137,7 @@ static void refuseOthers(const Section &config, const Family &family) {
                     "the model's parameters are quantised, but " + built +
                         " would be built with all of them in floating point",
                     "give the config.json of the model that was quantised");
-  if (config.isFilled("pruned_heads"))
+  if (config.entries("pruned_heads") > 0)
     config.refuse("pruned_heads",
                   "expects no heads, but got some: " + built + " would be built with all of them",
                   "export the model as TorchScript and give the .pt file");
@@ -199,8 +208,20 @@ static std::vector<Notice> notices(const ConfigFile &file, const ReadModel &read
 static Result<mlir::OwningOpRef<mlir::ModuleOp>> build(const Architecture &model, const TokenShape &shape,
                                                        mlir::MLIRContext &context) {
   Graph graph(context, model.basePrefix);
-  auto type = mlir::RankedTensorType::get({shape.batch, shape.length}, mlir::IntegerType::get(&context, 64));
-  Value ids = graph.input("input_ids", type), labels = graph.input("labels", type);
+  mlir::Type i64 = mlir::IntegerType::get(&context, 64);
+  if (const std::optional<Image> &image = model.samples.image) {
+    auto pixels = mlir::RankedTensorType::get({shape.batch, image->channels, image->height, image->width},
+                                              mlir::Float32Type::get(&context));
+    Value values = graph.input("pixel_values", pixels);
+    Value labels = graph.input("labels", mlir::RankedTensorType::get({shape.batch}, i64));
+    return graph.finish(model.forward(graph, values, labels));
+  }
+  auto type = mlir::RankedTensorType::get({shape.batch, shape.length}, i64);
+  auto told = type.clone({shape.batch, shape.decoderLength.value_or(shape.length)});
+  Value ids = graph.input("input_ids", type);
+  if (shape.decoderLength)
+    graph.tokens.decoder = graph.input("decoder_input_ids", told);
+  Value labels = graph.input("labels", told);
   if (shape.positions)
     graph.tokens.positions = graph.input("position_ids", type);
   if (shape.documents)
@@ -231,7 +252,8 @@ static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &fil
   auto module = build(*model, *shape, context);
   if (!module)
     return Error{module.error().code, request.path + ": " + module.error().message, module.error().hint};
-  HfModel made{std::move(*module), notices(file, read, request, request.inputs.empty() ? &*shape : nullptr)};
+  const bool isAssumed = request.inputs.empty() && !model->samples.image;
+  HfModel made{std::move(*module), notices(file, read, request, isAssumed ? &*shape : nullptr)};
   keepText(file.text(), request.path, made);
   return made;
 }

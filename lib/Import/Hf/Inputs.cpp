@@ -18,24 +18,41 @@ static Error invalid(const std::string &message, const std::string &hint) {
   return {ExitCode::Invalid, message, hint};
 }
 
-/// Parses "4x1024xi64".
-static Result<TokenShape> parseShape(llvm::StringRef input, llvm::StringRef spelling) {
+namespace {
+/// What follows the name of an input: "4x1024xi64".
+struct Spelling {
+  llvm::SmallVector<int64_t> sizes;
+  llvm::StringRef element;
+};
+} // namespace
+
+/// Parses sizes, which are positive, and an element type.
+static Result<Spelling> parseSpelling(llvm::StringRef input, llvm::StringRef text) {
   llvm::SmallVector<llvm::StringRef, 4> parts;
-  spelling.split(parts, 'x');
+  text.split(parts, 'x');
   if (parts.size() < 2 || parts.back().empty())
     return usage(input, "is no shape with an element type");
-  TokenShape shape;
-  bool isPair = parts.size() == 3 && parts[2] == "i64";
+  Spelling spelling;
+  spelling.element = parts.back();
   for (llvm::StringRef part : llvm::ArrayRef(parts).drop_back()) {
     int64_t size = 0;
     if (part.getAsInteger(10, size) || size < 1 || part.starts_with("0"))
       return usage(input, "has a size that is not a positive number");
+    spelling.sizes.push_back(size);
   }
-  if (!isPair)
+  return spelling;
+}
+
+/// Parses "4x1024xi64".
+static Result<TokenShape> parseShape(llvm::StringRef input, llvm::StringRef text) {
+  Result<Spelling> spelling = parseSpelling(input, text);
+  if (!spelling)
+    return spelling.error();
+  if (spelling->sizes.size() != 2 || spelling->element != "i64")
     return invalid("--input '" + input.take_front(200).str() + "': expects samples of tokens, BxTxi64",
                    "write, for example, input_ids=4x1024xi64");
-  parts[0].getAsInteger(10, shape.batch);
-  parts[1].getAsInteger(10, shape.length);
+  TokenShape shape;
+  shape.batch = spelling->sizes[0], shape.length = spelling->sizes[1];
   return shape;
 }
 
@@ -70,12 +87,79 @@ static Result<std::optional<TokenShape>> combine(const std::vector<std::string> 
   return all;
 }
 
+/// What pictures of the model and their labels are called with B of them: "4x3x224x224xf32".
+static std::string spellPictures(const Image &image, const std::string &batch) {
+  std::string text = batch;
+  for (int64_t size : {image.channels, image.height, image.width})
+    text += "x" + std::to_string(size);
+  return text + "xf32";
+}
+
+/// What --input says of pictures and their labels.
+static Result<TokenShape> readPictures(const std::vector<std::string> &inputs, int64_t microBatch,
+                                       const Architecture &model) {
+  const std::string pictures = "pixel_values=" + spellPictures(*model.samples.image, "B"),
+                    labels = "labels=Bxi64";
+  std::optional<int64_t> batch;
+  llvm::StringSet<> seen;
+  for (llvm::StringRef input : inputs) {
+    auto [name, text] = input.split('=');
+    Result<Spelling> spelling = parseSpelling(input, text);
+    if (!spelling)
+      return spelling.error();
+    const int64_t samples = spelling->sizes.front();
+    const std::string wanted = name == "pixel_values"
+                                   ? spellPictures(*model.samples.image, std::to_string(samples))
+                                   : std::to_string(samples) + "xi64";
+    if ((name != "pixel_values" && name != "labels") || text != wanted || !seen.insert(name).second)
+      return invalid("--input '" + input.take_front(200).str() + "': expects " + pictures + " or " + labels +
+                         ", each once",
+                     "the size of pictures is image_size of config.json");
+    if (batch.value_or(samples) != samples)
+      return invalid("--input gives '" + name.str() +
+                         "' another number of samples than the argument before it",
+                     "make them equal");
+    batch = samples;
+  }
+  return TokenShape{batch.value_or(microBatch), model.positions, false, false, std::nullopt};
+}
+
+/// What --input says of a model with an encoder and a decoder: labels are as long as what the decoder reads,
+/// which is as long as what the encoder reads unless they say.
+static Result<TokenShape> readPairs(const std::vector<std::string> &inputs, int64_t microBatch,
+                                    const Architecture &model) {
+  std::optional<int64_t> batch, length, decoderLength;
+  llvm::StringSet<> seen;
+  for (llvm::StringRef input : inputs) {
+    auto [name, text] = input.split('=');
+    if ((name != "input_ids" && name != "decoder_input_ids" && name != "labels") || !seen.insert(name).second)
+      return invalid("--input gives '" + name.take_front(100).str() +
+                         "', but the forward takes input_ids, decoder_input_ids and labels, each once",
+                     "write, for example, --input input_ids=4x512xi64 --input labels=4x128xi64");
+    Result<TokenShape> shape = parseShape(input, text);
+    if (!shape)
+      return shape.error();
+    std::optional<int64_t> &known = name == "input_ids" ? length : decoderLength;
+    if (batch.value_or(shape->batch) != shape->batch || known.value_or(shape->length) != shape->length)
+      return invalid("--input gives '" + name.str() + "' another shape than the argument before it",
+                     "samples are as many everywhere, labels as long as decoder_input_ids");
+    batch = shape->batch, known = shape->length;
+  }
+  TokenShape shape{batch.value_or(microBatch), length.value_or(model.positions), false, false, std::nullopt};
+  shape.decoderLength = decoderLength.value_or(shape.length);
+  return shape;
+}
+
 Result<TokenShape> ds::hf::readInputs(const std::vector<std::string> &inputs, int64_t microBatch,
                                       const Architecture &model, const std::string &file) {
+  if (model.samples.image)
+    return readPictures(inputs, microBatch, model);
+  if (model.samples.hasDecoder)
+    return readPairs(inputs, microBatch, model);
   Result<std::optional<TokenShape>> given = combine(inputs);
   if (!given)
     return given.error();
-  TokenShape shape = given->value_or(TokenShape{microBatch, model.positions, false, false});
+  TokenShape shape = given->value_or(TokenShape{microBatch, model.positions, false, false, std::nullopt});
   if (shape.length > model.positions)
     return invalid("--input has samples of " + std::to_string(shape.length) + " tokens, but " + file +
                        " has " + std::to_string(model.positions) + " positions",
@@ -99,13 +183,14 @@ Status ds::hf::checkTensors(const TokenShape &shape, const Architecture &model, 
                        " for each token, are more than " + std::to_string(kMaxElements) + " elements",
                    "lower the micro-batch or the length with --input, or the sizes in config.json");
   };
-  if (!product({shape.batch, shape.length, model.vocabulary.size}))
+  const int64_t longest = std::max(shape.length, shape.decoderLength.value_or(0));
+  if (!product({shape.batch, longest, model.vocabulary.size}))
     return refuse("logits", model.vocabulary.size);
-  if (!product({shape.batch, shape.length, model.widest}))
+  if (!product({shape.batch, longest, model.widest}))
     return refuse("activations", model.widest);
   if (shape.documents && !product({shape.batch, shape.length, shape.length}))
     return refuse("mask of documents", shape.length);
-  if (model.scoreHeads > 0 && !product({shape.batch, model.scoreHeads, shape.length, shape.length}))
-    return refuse("attention weights", model.scoreHeads * shape.length);
+  if (model.scoreHeads > 0 && !product({shape.batch, model.scoreHeads, longest, longest}))
+    return refuse("attention weights", model.scoreHeads * longest);
   return {};
 }

@@ -10,9 +10,11 @@ namespace ds::hf {
 struct TokenShape {
   int64_t batch = 1, length = 1;
   bool positions = false, documents = false; ///< --input gives position_ids, document_ids
+  std::optional<int64_t> decoderLength; ///< of `decoder_input_ids` and `labels`, where there is a decoder
 };
 
-/// What --input says, each as NAME=BxTxi64; without any, `microBatch` samples of the model's positions.
+/// What --input says, each as NAME=BxTxi64, or of pictures as pixel_values=BxCxHxWxf32 and labels=Bxi64;
+/// without any, `microBatch` samples of the model's positions.
 Result<TokenShape> readInputs(const std::vector<std::string> &inputs, int64_t microBatch,
                               const Architecture &model, const std::string &file);
 

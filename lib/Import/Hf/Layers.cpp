@@ -84,19 +84,23 @@ Value hf::embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int
   return lookUp(g.ops(), table, ids, padding);
 }
 
-/// 0, 1, 2, ... along dimension `dim`.
-static Value count(Emitter e, ArrayRef<int64_t> shape, Type element, int64_t dim) {
-  return e.getBuilder().create<IotaOp>(e.getLoc(), RankedTensorType::get(shape, element), dim, 0, 1);
+/// first, first + 1, ... along dimension `dim`.
+static Value count(Emitter e, ArrayRef<int64_t> shape, Type element, int64_t dim, int64_t first = 0) {
+  return e.getBuilder().create<IotaOp>(e.getLoc(), RankedTensorType::get(shape, element), dim, first, 1);
 }
 
-Value hf::addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation) {
+Value hf::addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation,
+                       int64_t first) {
   Value positions;
   {
     Scope scope(g, name);
     Value table = g.parameter("weight", {rows, width(x)}, Init::normal(deviation));
     Emitter e = g.ops();
-    Value ids = g.tokens.positions ? g.tokens.positions
-                                   : count(e, {tensorType(x).getDimSize(1)}, e.getBuilder().getI64Type(), 0);
+    Value ids = g.tokens.positions;
+    if (!ids)
+      ids = count(e, {tensorType(x).getDimSize(1)}, e.getBuilder().getI64Type(), 0, first);
+    else if (first > 0)
+      ids = e.shift(ids, static_cast<double>(first));
     positions = lookUp(e, table, ids);
   }
   Emitter e = g.ops();
@@ -158,6 +162,8 @@ static const Activation *findActivation(llvm::StringRef name) {
   const auto *found = llvm::find_if(kActivations, [&](const Activation &a) { return a.name == name; });
   return found == std::end(kActivations) ? nullptr : found;
 }
+
+bool hf::isActivation(llvm::StringRef name) { return findActivation(name) != nullptr; }
 
 std::string hf::readActivation(const Section &config, std::string_view key, const std::string &fallback) {
   std::string name = config.has(key) ? config.text(key) : fallback;
@@ -238,6 +244,8 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
   Value products = b.create<MatmulOp>(e.getLoc(), q, k, false, /*transposeRhs=*/true).getResult();
   Value scores = e.scale(products, options.scale);
   ArrayRef<int64_t> shape = tensorType(scores).getShape();
+  if (options.bias)
+    scores = e.add(scores, e.repeatRows(options.bias, shape));
   if (Value seen = visible(e, length, options))
     scores = e.select(e.broadcast(seen, {2, 3}, shape), scores, e.splatLike(scores, -INFINITY));
   if (g.tokens.documents)
@@ -251,7 +259,7 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
 }
 
 Value hf::attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options) {
-  if (options.dropout > 0 || width(query) > ::ds::kMaxHeadSize)
+  if (options.dropout > 0 || options.bias || width(query) > ::ds::kMaxHeadSize)
     return spelledAttention(g, query, key, value, options);
   Emitter e = g.ops();
   OpBuilder &b = e.getBuilder();

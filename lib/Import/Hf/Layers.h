@@ -26,13 +26,17 @@ Value embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t
                 std::optional<int64_t> padding = std::nullopt);
 /// Row `ids` of the matrix `table`, of a parameter or not.
 Value lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> padding = std::nullopt);
-/// Rows 0 ... T - 1 of the table for each sample of x [B, T, C], or those that position_ids says: added to x.
-Value addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation);
+/// Rows first ... first + T - 1 of the table for each sample of x [B, T, C], or those that position_ids says,
+/// counted from `first`: added to x.
+Value addPositions(Graph &g, llvm::StringRef name, Value x, int64_t rows, double deviation,
+                   int64_t first = 0);
 /// x W^T for a matrix [columns, width(x)] that is there already: a tied head.
 Value project(Graph &g, Value x, Value matrix, Value bias = {});
 
 /// The activation that `key` names. Unknown ones are refused with the list.
 std::string readActivation(const Section &config, std::string_view key, const std::string &fallback);
+/// Whether activations have this name.
+bool isActivation(llvm::StringRef name);
 /// One that readActivation gave.
 Value activate(Graph &g, llvm::StringRef activation, Value x);
 
@@ -46,11 +50,12 @@ struct AttentionOptions {
   bool causal = true;
   int64_t window = 0; ///< positions that a position sees, itself included; 0: all
   double dropout = 0; ///< of the attention weights
+  Value bias;         ///< [H, T, S], which scores gain and which is trained; null: none
 };
 
-/// softmax(scale * q k^T + mask) v for q [B, T, H, D], k and v [B, T, G, D]; [B, T, H, D]. With document_ids
-/// a position sees its own document alone. One op where the weights are not dropped; else spelled out, for
-/// they must then be kept.
+/// softmax(scale * q k^T + mask) v for q [B, T, H, D], k and v [B, S, G, D]; [B, T, H, D]. S is T where it is
+/// causal. With document_ids a position sees its own document alone. One op where weights are not dropped and
+/// there is no bias; else spelled out, for weights or the gradients of scores must then be kept.
 Value attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options);
 
 /// Mean negative log-likelihood of `labels` [B, T] in `logits` [B, T, V]; -100 does not count.

@@ -55,6 +55,16 @@ void checkIds(Call &call, const TensorRef &table, const TensorRef &ids) {
          "check the shapes given by --input: the model may have fewer positions");
 }
 
+/// Row `row` of the table for each of the ids: its gradient is then a sum, which a lookup's adds up row by
+/// row.
+TensorRef repeatRow(Builder &b, const TensorRef &table, int64_t row, const Shape &ids) {
+  const int64_t columns = table->shape[1], last = static_cast<int64_t>(ids.size());
+  Shape shape = ids;
+  shape.push_back(columns);
+  TensorRef one = b.reshape(b.slice(table, {row, 0}, {1, columns}, {1, 1}), {columns});
+  return b.broadcast(one, {last}, shape);
+}
+
 /// Rows of the table. Looking up the row `padding_idx` gives it no gradient; -1 stands for no such row.
 Value embedding(Call &call) {
   TensorRef table = call.tensor("weight"), ids = call.tensor("indices");
@@ -65,6 +75,9 @@ Value embedding(Call &call) {
   if (padding >= table->shape[0])
     fail("aten::embedding with padding_idx " + std::to_string(padding) + " of a table of " +
          std::to_string(table->shape[0]) + " rows");
+  // As of token types, where every sample is one segment.
+  if (std::optional<c10::Scalar> row = splatValue(ids); row && row->toLong() != padding)
+    return repeatRow(call.b, table, row->toLong(), ids->shape);
   return emitEmbedding(call.b, table, ids, padding < 0 ? std::nullopt : std::optional(padding));
 }
 

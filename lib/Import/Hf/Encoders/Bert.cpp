@@ -1,0 +1,40 @@
+//===- Bert.cpp - BERT as a masked language model -------------------------------===//
+
+#include "Encoder.h"
+
+using namespace ::ds::hf;
+namespace hf = ::ds::hf;
+
+static constexpr EncoderNames kNames = {
+    /*base=*/"bert",
+    /*layers=*/"encoder.layer",
+    /*attention=*/"attention.self",
+    "query",
+    "key",
+    "value",
+    "attention.output.dense",
+    "attention.output.LayerNorm",
+    "intermediate.dense",
+    "output.dense",
+    "output.LayerNorm",
+    "cls.predictions.transform.dense",
+    "cls.predictions.transform.LayerNorm",
+    "cls.predictions.bias",
+    "cls.predictions.decoder.bias",
+    "cls.predictions.decoder"};
+
+namespace {
+class Bert : public Encoder {
+public:
+  explicit Bert(const Section &config) : Encoder(kNames) {
+    readKeys(config, /*padding=*/0);
+    refuseOtherModels(config);
+    hasOldNorms = true;
+    unused = {"bert.pooler.dense.weight", "bert.pooler.dense.bias", "cls.seq_relationship.weight",
+              "cls.seq_relationship.bias"}; // of the pretraining model
+    finish();
+  }
+};
+} // namespace
+
+std::unique_ptr<Architecture> hf::readBert(const Section &config) { return std::make_unique<Bert>(config); }
