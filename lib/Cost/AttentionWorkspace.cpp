@@ -17,7 +17,7 @@ static rt::AttentionSizes attentionOf(const ModelShape &shape, const ParallelPla
   int64_t ranks = plan.tp * plan.sp, keyHeads = shape.kvHeads == 0 ? shape.heads : shape.kvHeads;
   auto whole = [](int64_t value) { return static_cast<uint64_t>(std::max<int64_t>(1, value)); };
   return {whole(plan.microBatch),     whole(shape.seq),        whole(shape.seq),
-          whole(shape.heads / ranks), whole(keyHeads / ranks), whole(shape.hidden / shape.heads)};
+          whole(shape.heads / ranks), whole(keyHeads / ranks), whole(shape.headWidth())};
 }
 
 std::optional<double> attentionWorkspace(const ModelShape &shape, const ParallelPlan &plan,

@@ -19,11 +19,12 @@ struct Part {
       : t(static_cast<double>(plan.tp)), sp(static_cast<double>(plan.sp)),
         b(static_cast<double>(plan.microBatch)), s(static_cast<double>(shape.seq)),
         h(static_cast<double>(shape.hidden)), a(static_cast<double>(shape.heads)),
-        kv(static_cast<double>(shape.kvWidth())), f(static_cast<double>(shape.ffnWidth())),
-        tokens(b * s / sp), bytes(static_cast<double>(bytesOf(plan.dtype))), flat(tokens * h * bytes),
+        q(static_cast<double>(shape.queryWidth())), kv(static_cast<double>(shape.kvWidth())),
+        f(static_cast<double>(shape.ffnWidth())), tokens(b * s / sp),
+        bytes(static_cast<double>(bytesOf(plan.dtype))), flat(tokens * h * bytes),
         between(plan.shardSequence ? t : 1) {}
 
-  double t, sp, b, s, h, a, kv, f;
+  double t, sp, b, s, h, a, q, kv, f;
   double tokens;  ///< of this rank
   double bytes;   ///< of an element
   double flat;    ///< bytes of one tensor [tokens, h]
@@ -41,9 +42,11 @@ static Matmul product(double m, double n, double k, double batch = 1) {
 /// The four products with weights.
 static double weightProducts(const ModelShape &shape, const Part &p, const Rates &rates, DType dtype) {
   double up = (shape.gated ? 2 : 1) * p.f;
-  return rates.matmulSeconds(product(p.tokens, (p.h + 2 * p.kv) / p.t, p.h), dtype) +
-         rates.matmulSeconds(product(p.tokens, p.h, p.h / p.t), dtype) +
-         rates.matmulSeconds(product(p.tokens, up / p.t, p.h), dtype) +
+  double attention = rates.matmulSeconds(product(p.tokens, (p.q + 2 * p.kv) / p.t, p.h), dtype) +
+                     rates.matmulSeconds(product(p.tokens, p.h, p.q / p.t), dtype);
+  // Other weights than those of the sizes take their share of the time.
+  attention *= static_cast<double>(shape.attentionProducts()) / (2 * p.h * (p.q + p.kv));
+  return attention + rates.matmulSeconds(product(p.tokens, up / p.t, p.h), dtype) +
          rates.matmulSeconds(product(p.tokens, p.h, p.f / p.t), dtype);
 }
 
@@ -52,7 +55,7 @@ static double weightProducts(const ModelShape &shape, const Part &p, const Rates
 /// stored and computed.
 static double attentionProducts(const ModelShape &shape, const Part &p, const ParallelPlan &plan,
                                 const Rates &rates, DType dtype, bool isGradient) {
-  double heads = p.b * p.a / (p.t * p.sp), width = p.h / p.a;
+  double heads = p.b * p.a / (p.t * p.sp), width = p.q / p.a;
   // Queries, keys, values and result; backward the result's gradient as well, and three gradients written.
   double tensors = isGradient ? 8 : 4;
   if (plan.flashAttention) {

@@ -3,17 +3,21 @@
 
 namespace ds::cost {
 
+int64_t ModelShape::attentionProducts() const {
+  return attentionWeights == 0 ? 2 * hidden * (queryWidth() + kvWidth()) : attentionWeights;
+}
+
 int64_t ModelShape::layerParameters() const {
-  int64_t h = hidden, kv = kvWidth(), f = ffnWidth();
-  int64_t products = h * h + 2 * h * kv + h * h + (gated ? 3 : 2) * h * f; // q, k and v, output, MLP
-  int64_t added = biases ? h + 2 * kv + h + (gated ? 2 : 1) * f + h : 0;
+  int64_t h = hidden, q = queryWidth(), kv = kvWidth(), f = ffnWidth();
+  int64_t products = attentionProducts() + (gated ? 3 : 2) * h * f;
+  int64_t added = biases ? q + 2 * kv + h + (gated ? 2 : 1) * f + h : 0;
   int64_t norms = 2 * (rmsNorm ? h : 2 * h);
   return products + added + norms + moreLayerParameters;
 }
 
 int64_t ModelShape::embeddingParameters() const {
   int64_t rows = positions == 0 ? seq : positions;
-  return (vocab + (learnedPositions ? rows : 0)) * hidden;
+  return (vocab + (learnedPositions ? rows : 0)) * hidden + moreEmbeddingParameters;
 }
 
 int64_t ModelShape::parameters() const {
@@ -95,7 +99,7 @@ Status checkPlan(const ModelShape &shape, const ParallelPlan &plan) {
   if (Status status = checkPositive(shape, plan); !status)
     return status;
   int64_t kvHeads = shape.kvHeads == 0 ? shape.heads : shape.kvHeads;
-  const Divides rules[] = {{"hidden", "heads", shape.hidden, shape.heads},
+  const Divides rules[] = {{"hidden", "heads", shape.headSize == 0 ? shape.hidden : shape.heads, shape.heads},
                            {"heads", "key-value heads", shape.heads, kvHeads},
                            {"heads", "tp * sp", shape.heads, plan.tp * plan.sp},
                            {"ffn", "tp", shape.ffnWidth(), plan.tp},

@@ -30,18 +30,19 @@ struct Pass {
   Pass(const ModelShape &shape, int64_t batch)
       : tokens(static_cast<double>(batch * shape.seq)), b(static_cast<double>(batch)),
         s(static_cast<double>(shape.seq)), h(static_cast<double>(shape.hidden)),
-        a(static_cast<double>(shape.heads)), kv(static_cast<double>(shape.kvWidth())),
-        f(static_cast<double>(shape.ffnWidth())), V(static_cast<double>(shape.vocab)) {}
-  double tokens, b, s, h, a, kv, f, V;
+        a(static_cast<double>(shape.heads)), q(static_cast<double>(shape.queryWidth())),
+        kv(static_cast<double>(shape.kvWidth())), f(static_cast<double>(shape.ffnWidth())),
+        V(static_cast<double>(shape.vocab)) {}
+  double tokens, b, s, h, a, q, kv, f, V;
 };
 } // namespace
 
 static OpCount attentionCount(const Pass &p) {
   double scores = p.b * p.a * p.s * p.s;
-  return countProduct(p.tokens, p.h, p.h + 2 * p.kv) + // queries, keys and values
-         countProduct(p.b * p.a * p.s, p.h / p.a, p.s) + countElementwise(scores) + // scores and their scale
+  return countProduct(p.tokens, p.h, p.q + 2 * p.kv) + // queries, keys and values
+         countProduct(p.b * p.a * p.s, p.q / p.a, p.s) + countElementwise(scores) + // scores and their scale
          countElementwise(scores) + countElementwise(scores) +                      // mask and softmax
-         countProduct(p.b * p.a * p.s, p.s, p.h / p.a) + countProduct(p.tokens, p.h, p.h);
+         countProduct(p.b * p.a * p.s, p.s, p.q / p.a) + countProduct(p.tokens, p.q, p.h);
 }
 
 static OpCount mlpCount(const ModelShape &shape, const Pass &p) {
@@ -54,7 +55,7 @@ static OpCount mlpCount(const ModelShape &shape, const Pass &p) {
 std::vector<ModuleProfile> profileModel(const ModelShape &shape, int64_t batch) {
   Pass p(shape, batch);
   double L = static_cast<double>(shape.layers), norm = (shape.rmsNorm ? 1 : 2) * p.h;
-  double attentionParameters = 2 * p.h * p.h + 2 * p.h * p.kv + (shape.biases ? 2 * p.h + 2 * p.kv : 0);
+  double attentionParameters = 2 * p.h * p.q + 2 * p.h * p.kv + (shape.biases ? p.q + p.h + 2 * p.kv : 0);
   double mlpParameters = static_cast<double>(shape.layerParameters()) - attentionParameters - 2 * norm;
   OpCount attention = attentionCount(p), mlp = mlpCount(shape, p), oneNorm = countNorm(p.tokens * p.h, true);
   OpCount layer = attention + mlp + oneNorm + oneNorm + countElementwise(2 * p.tokens * p.h); // two residuals

@@ -51,14 +51,15 @@ struct Counts {
 /// Bytes in 16 bits that one layer keeps: layerActivationBytes for every kind of MLP, attention and dropout.
 static double layerBytes(const ModelShape &shape, const ParallelPlan &plan, Recompute recompute) {
   double h = static_cast<double>(shape.hidden), kv = static_cast<double>(shape.kvWidth());
-  double f = static_cast<double>(shape.ffnWidth()), t = static_cast<double>(plan.tp);
+  double q = static_cast<double>(shape.queryWidth()), f = static_cast<double>(shape.ffnWidth()),
+         t = static_cast<double>(plan.tp);
   double tokens = static_cast<double>(plan.microBatch * shape.seq);
   if (recompute == Recompute::Full)
     return 2 * tokens * h / static_cast<double>(plan.checkpointRanks());
   // Inputs of both norms and of the first product of both halves; the residuals' masks.
   double between = tokens * h * (shape.dropout ? 10 : 8) / (plan.shardSequence ? t : 1);
   // Queries, keys and values, the output's input; the MLP's inner tensors, before and after its activation.
-  double inside = tokens * (4 * h + 4 * kv + (shape.gated ? 6 : 4) * f) / t;
+  double inside = tokens * (4 * q + 4 * kv + (shape.gated ? 6 : 4) * f) / t;
   bool scores = recompute == Recompute::None && !plan.flashAttention;
   double perScore = !scores ? 0 : shape.dropout ? 5 : 2; // softmax; mask and dropped scores
   return between + inside +

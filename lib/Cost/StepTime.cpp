@@ -23,9 +23,10 @@ static constexpr double kOptimizerBytes = 12;
 double stepFlops(const ModelShape &shape, const ParallelPlan &plan, bool recomputed) {
   double L = static_cast<double>(shape.layers), h = static_cast<double>(shape.hidden);
   double s = static_cast<double>(shape.seq), f = static_cast<double>(shape.ffnWidth());
-  double kv = static_cast<double>(shape.kvWidth()), tokens = s * static_cast<double>(plan.globalBatch());
-  double weights = 2 * h * h + 2 * h * kv + (shape.gated ? 3 : 2) * h * f;
-  double attention = 4 * s * h;
+  double tokens = s * static_cast<double>(plan.globalBatch());
+  double q = static_cast<double>(shape.queryWidth());
+  double weights = static_cast<double>(shape.attentionProducts()) + (shape.gated ? 3 : 2) * h * f;
+  double attention = 4 * s * q;
   double layers = tokens * L * (2 * weights + attention);
   double logits = 2 * tokens * h * static_cast<double>(shape.vocab);
   double again = plan.recompute == Recompute::Full        ? layers
@@ -42,7 +43,7 @@ double stepWork(const ModelShape &shape, const ParallelPlan &plan) {
   rt::AttentionWork work;
   work.heads = samples * static_cast<double>(shape.layers * shape.heads);
   work.queries = work.keys = s;
-  work.width = static_cast<double>(shape.hidden / shape.heads);
+  work.width = static_cast<double>(shape.headWidth());
   rt::AttentionWork narrow = work, full = work;
   full.isCausal = false, narrow.window = static_cast<double>(shape.window);
   const double share = shape.windowShare();

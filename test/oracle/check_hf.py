@@ -1,7 +1,7 @@
 #!/usr/bin/python3
-"""check_hf.py - compile variants of a family from their config.json, start from a checkpoint, compare with PyTorch.
+"""check_hf.py - compile variants of families from their config.json, start from a checkpoint, compare with PyTorch.
 
-    check_hf.py llama --out DIR [VARIANT...]
+    check_hf.py llama qwen3 --out DIR [--variant NAME]
 
 For each: the loss of the first step to 1e-5, and every parameter's gradient to 1e-4 by norm, as one step of plain SGD
 reveals it.
@@ -76,17 +76,18 @@ def check(folder, config):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("family", choices=sorted(hf_variants.FAMILIES))
-    parser.add_argument("variants", nargs="*")
+    parser.add_argument("families", nargs="+", choices=sorted(hf_variants.FAMILIES))
+    parser.add_argument("--variant", help="this one of each family alone")
     parser.add_argument("--out", required=True, metavar="DIR")
     args = parser.parse_args()
     shutil.rmtree(args.out, ignore_errors=True)  # an earlier run's weights would be read as the model's
     complaints = []
-    for variant in args.variants or hf_variants.FAMILIES[args.family][1]:
-        print(f"-- {variant}")
-        found, summary = check(os.path.join(args.out, variant), hf_variants.config_of(args.family, variant))
-        print(summary)
-        complaints += [f"{variant}: {text}" for text in found]
+    for family in args.families:
+        for variant in [args.variant] if args.variant else hf_variants.FAMILIES[family][1]:
+            print(f"-- {family} {variant}")
+            found, summary = check(os.path.join(args.out, family, variant), hf_variants.config_of(family, variant))
+            print(summary)
+            complaints += [f"{family} {variant}: {text}" for text in found]
     finish(complaints, "all variants agree")
 
 

@@ -18,6 +18,7 @@ import torch
 
 import check_hf
 import compare
+import hf_gated
 import hf_models
 import hf_variants
 from commands import finish, run
@@ -29,7 +30,8 @@ TRAINING = {"train_micro_batch_size_per_gpu": check_hf.BATCH, "gradient_accumula
 # Which layer an op belongs to is where it was written; a config.json and an archive are asked with other words.
 NAMES = ("at", "model", "name", "layer", "by_layer", "inputs", "made_by", "last_used_by", "why", "change")
 DROPOUTS = {"gpt2": ["resid_pdrop", "embd_pdrop", "attn_pdrop"], "llama": ["attention_dropout"]}
-ROTARY = ("llama",)
+# Their archives have PyTorch's tables of the rotation, which differ in the last bits.
+ROTARY = ("llama", *hf_gated.KINDS, "starcoder2", "nemotron", "phi", "gptj", "falcon", "cohere")
 # Their archives hold the buckets of all pairs of positions, which config.json has computed: another plan, and the same bits.
 COMPUTED = ("t5",)
 
@@ -119,7 +121,7 @@ def main():
     library = define_rms_norm()  # noqa: F841
     config = hf_variants.config_of(args.family, args.variant)
     config.update({key: args.dropout for key in DROPOUTS.get(args.family, [])})
-    if args.family == "gpt2":
+    if config.get("activation_function") == "gelu_new" or args.family == "gpt2":
         config["activation_function"] = "gelu_pytorch_tanh"  # one operator; gelu_new is spelled out otherwise
     model, batch = check_hf.write_model(args.out, config, 2 * check_hf.BATCH)
     batch = {name: value[:check_hf.BATCH] for name, value in batch.items()}

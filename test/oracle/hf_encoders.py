@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from hf_models import Named, activation, attend, loss_of
+from hf_parts import Named, activation, attend, loss_of
 
 
 def place(module, path, part):

@@ -1,107 +1,20 @@
 """hf_models.py - the architectures of config.json in plain PyTorch, as their papers and checkpoints define them.
 
 What models that ds-opt builds from a configuration are compared with: modules whose parameters have the names of the
-published checkpoints.  make(config) gives one; forward(input_ids, labels) returns the mean cross-entropy.  Heads stay
-behind positions ([batch, time, head, size]) until the scores, as the compiler has them.
+published checkpoints.  make(config) gives one; forward(input_ids, labels) returns the mean cross-entropy.  Here are the
+first families; hf_gated.py has the descendants of Llama, hf_plain.py those with a feed-forward of two products.
 """
 
 import math
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
-
-def activation(name):
-    return {"gelu": F.gelu, "gelu_new": lambda x: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (
-                x + 0.044715 * torch.pow(x, 3)))),
-            "gelu_pytorch_tanh": lambda x: F.gelu(x, approximate="tanh"),
-            "quick_gelu": lambda x: x * torch.sigmoid(1.702 * x), "relu": F.relu, "relu2": lambda x: F.relu(x) ** 2,
-            "silu": F.silu, "swish": F.silu, "tanh": torch.tanh}[name]
-
-
-def frequencies(config, size, theta, scaling):
-    """Radians per position, as transformers' modeling_rope_utils computes them."""
-    result = 1.0 / (theta ** (torch.arange(0, size, 2, dtype=torch.int64).float() / size))
-    kind = (scaling or {}).get("rope_type", (scaling or {}).get("type", "default"))
-    if kind == "linear":
-        return result / scaling["factor"]
-    if kind != "llama3":
-        return result
-    low, high, factor = scaling["low_freq_factor"], scaling["high_freq_factor"], scaling["factor"]
-    old = scaling["original_max_position_embeddings"]
-    wave = 2 * math.pi / result
-    scaled = torch.where(wave > old / low, result / factor, result)
-    smooth = (old / wave - low) / (high - low)
-    blended = (1 - smooth) * scaled / factor + smooth * scaled
-    between = ~(wave < old / high) * ~(wave > old / low)
-    return torch.where(between, blended, scaled)
-
-
-class Rotary(nn.Module):
-    """Turns the first elements of each head by position."""
-
-    def __init__(self, inverse, positions):
-        super().__init__()
-        angles = torch.outer(torch.arange(positions).float(), inverse)
-        angles = torch.cat((angles, angles), dim=-1)
-        self.cos, self.sin = angles.cos()[None, :, None], angles.sin()[None, :, None]
-
-    def forward(self, x):
-        time, rotated = x.size(1), self.cos.size(-1)
-        rest = None
-        if rotated < x.size(-1):
-            x, rest = x.split([rotated, x.size(-1) - rotated], dim=-1)
-        first, second = x.chunk(2, dim=-1)
-        x = x * self.cos[:, :time] + torch.cat((-second, first), dim=-1) * self.sin[:, :time]
-        return x if rest is None else torch.cat((x, rest), dim=-1)
-
-
-def attend(q, k, v, scale, causal=True, window=None, drop=None):
-    """Attention of [batch, time, heads, size]; joined heads."""
-    batch, time, heads, size = (int(number) for number in q.size())
-    groups = int(k.size(2))
-    if groups < heads:
-        shape = (batch, time, groups, heads // groups, size)
-        k, v = (x.unsqueeze(3).expand(shape).reshape(batch, time, heads, size) for x in (k, v))
-    scores = torch.matmul(q.transpose(1, 2), k.transpose(1, 2).transpose(2, 3)) * scale
-    if causal:
-        seen = torch.ones(time, time, dtype=torch.bool).tril()
-        if window is not None and window < time:
-            seen = seen & torch.ones(time, time, dtype=torch.bool).triu(1 - window)
-        scores = scores.masked_fill(~seen, float("-inf"))
-    weights = F.softmax(scores, dim=-1)
-    weights = weights if drop is None else drop(weights)
-    return torch.matmul(weights, v.transpose(1, 2)).transpose(1, 2).reshape(batch, time, heads * size)
-
-
-def loss_of(logits, labels):
-    return F.cross_entropy(logits.view(-1, logits.size(-1)), labels.view(-1))
-
-
-def drop(probability):
-    """A dropout layer, or nothing, so that a probability of 0 leaves no trace."""
-    return nn.Dropout(probability) if probability > 0 else nn.Identity()
-
-
-class Conv1D(nn.Module):
-    def __init__(self, inputs, outputs):
-        super().__init__()
-        self.weight = nn.Parameter(torch.empty(inputs, outputs).normal_(std=0.02))
-        self.bias = nn.Parameter(torch.zeros(outputs))
-
-    def forward(self, x):
-        flat = torch.addmm(self.bias, x.view(-1, x.size(-1)), self.weight)
-        return flat.view(x.size(0), x.size(1), self.weight.size(1))
-
-
-class Named(nn.Module):
-    """A module that is nothing but its parts."""
-
-    def __init__(self, **parts):
-        super().__init__()
-        for name, part in parts.items():
-            setattr(self, name, part)
+import hf_encoders
+import hf_gated
+import hf_plain
+import hf_t5
+from hf_parts import Conv1D, Named, RMSNorm, Rotary, activation, attend, drop, frequencies, loss_of
 
 
 class Gpt2Block(nn.Module):
@@ -147,15 +60,6 @@ class Gpt2(nn.Module):
         for block in parts.h:
             x = block(x)
         return loss_of(self.lm_head(parts.ln_f(x)), labels)
-
-
-class RMSNorm(nn.Module):
-    def __init__(self, width, eps):
-        super().__init__()
-        self.weight, self.eps = nn.Parameter(torch.ones(width)), eps
-
-    def forward(self, x):
-        return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps))
 
 
 class LlamaLayer(nn.Module):
@@ -272,10 +176,9 @@ class GptNeox(nn.Module):
 def make(config, seed=0):
     """The model of a configuration, with random weights: no zero or one is left that could hide a mistake."""
     torch.manual_seed(seed)
-    import hf_encoders  # they take their parts from here
-    import hf_t5
     kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "vit": hf_encoders.Pictures,
-             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, **{name: hf_encoders.Masked for name in hf_encoders.NAMES}}
+             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, **{name: hf_encoders.Masked for name in hf_encoders.NAMES},
+             **hf_gated.KINDS, **hf_plain.KINDS}
     model = kinds[config["model_type"]](config)
     for parameter in model.parameters():
         with torch.no_grad():

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from hf_models import Named, RMSNorm, activation, loss_of
+from hf_parts import Named, RMSNorm, activation, loss_of
 
 
 def buckets(config, rows, columns, both):

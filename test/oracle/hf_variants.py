@@ -78,13 +78,70 @@ FAMILIES = {
 }
 
 
+YARN = {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 8}
+LONGROPE = {"type": "longrope", "short_factor": [1.0, 1.5, 2.0, 2.5], "long_factor": [1.0, 2.0, 4.0, 8.0]}
+GPTJ = {"vocab_size": 61, "n_positions": 16, "n_embd": 32, "n_layer": 2, "n_head": 4, "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+FALCON = {"model_type": "falcon", "vocab_size": 61, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4,
+          "max_position_embeddings": 16}
+
+
+def like_llama(model_type, **keys):
+    return {**LLAMA, "model_type": model_type, **keys}
+
+
+# Descendants of Llama, then decoders with a plain feed-forward: a variant for each branch of their code.
+FAMILIES.update({
+    "qwen3": (like_llama("qwen3", head_dim=12), {
+        "plain": {}, "bias": {"attention_bias": True}, "yarn": {"rope_scaling": YARN, "head_dim": 8},
+        "yarn-own": {"rope_parameters": {**YARN, "mscale": 1.0, "mscale_all_dim": 0.5, "beta_fast": 4, "truncate": False, "rope_theta": 50.0}},
+        "long-yarn": {**LONG, "head_dim": 16, "rope_scaling": {**YARN, "original_max_position_embeddings": 80}},
+        "window": {"use_sliding_window": True, "sliding_window": 4, "max_window_layers": 1}}),
+    "phi3": (like_llama("phi3"), {
+        "plain": {"num_key_value_heads": None}, "partial": {"partial_rotary_factor": 0.5}, "window": {"sliding_window": 5},
+        "short": {"rope_scaling": LONGROPE, "original_max_position_embeddings": 16},
+        "long": {"rope_scaling": LONGROPE, "original_max_position_embeddings": 8}}),
+    "olmo": (like_llama("olmo", num_key_value_heads=4), {"plain": {}}),
+    "olmo2": (like_llama("olmo2"), {"plain": {}}),
+    "granite": (like_llama("granite", embedding_multiplier=2.0, residual_multiplier=0.5, attention_multiplier=0.2, logits_scaling=3.0), {
+        "plain": {}, "biases": {"attention_bias": True, "mlp_bias": True, "tie_word_embeddings": True}}),
+    "minicpm": (like_llama("minicpm", scale_emb=12, scale_depth=1.4, dim_model_base=8), {"plain": {}, "untied": {"tie_word_embeddings": False}}),
+    "gemma": (like_llama("gemma", head_dim=12), {"plain": {}, "old": {"hidden_act": "gelu"}}),
+    "gemma2": (like_llama("gemma2", head_dim=12, query_pre_attn_scalar=9, sliding_window=5), {
+        "plain": {}, "without": {"attn_logit_softcapping": None, "final_logit_softcapping": None}, "tight": {
+            "attn_logit_softcapping": 0.5, "final_logit_softcapping": 0.4}}),
+    "gemma3_text": (like_llama("gemma3_text", head_dim=12, query_pre_attn_scalar=9, sliding_window=5, sliding_window_pattern=2), {
+        "plain": {}, "linear": {"rope_scaling": {"rope_type": "linear", "factor": 8.0}, "rope_theta": 100.0, "rope_local_base_freq": 20.0}}),
+    "smollm3": (like_llama("smollm3", num_hidden_layers=3), {
+        "plain": {"no_rope_layers": [1, 0, 1]}, "window": {"no_rope_layers": [1, 0, 1], "use_sliding_window": True, "sliding_window": 5}}),
+    "glm4": (like_llama("glm4", head_dim=12), {"plain": {"partial_rotary_factor": 0.5}, "bias": {"attention_bias": True}}),
+    "stablelm": (like_llama("stablelm"), {
+        "plain": {}, "bias": {"use_qkv_bias": True, "layer_norm_eps": 0.1},
+        "12b": {"use_parallel_residual": True, "qk_layernorm": True, "partial_rotary_factor": 0.5}}),
+    "starcoder2": (like_llama("starcoder2"), {"plain": {}, "window": {"sliding_window": 5, "use_bias": False, "tie_word_embeddings": False}}),
+    "nemotron": (like_llama("nemotron"), {"plain": {}, "head-dim": {"head_dim": 12, "attention_bias": True}}),
+    "cohere": (like_llama("cohere"), {"plain": {}, "plus": {"use_qk_norm": True}, "long": {**LONG, "logit_scale": 0.3}}),
+    "phi": (like_llama("phi"), {"plain": {}, "norms": {"qk_layernorm": True, "num_key_value_heads": None}}),
+    "gptj": ({**GPTJ, "model_type": "gptj", "rotary_dim": 4}, {"plain": {}, "whole": {"rotary_dim": None, "n_inner": 40}}),
+    "gpt_neo": ({"model_type": "gpt_neo", "vocab_size": 61, "hidden_size": 32, "num_layers": 3, "num_heads": 4, "max_position_embeddings": 16,
+                 "window_size": 5, "attention_types": [[["global", "local"], 1], [["local"], 1]]}, {"plain": {}}),
+    "gpt_bigcode": ({**GPTJ, "model_type": "gpt_bigcode"}, {"plain": {}, "many": {"multi_query": False, "n_inner": 40}}),
+    "falcon": (FALCON, {
+        "7b": {}, "40b": {"new_decoder_architecture": True, "num_kv_heads": 2}, "serial": {"multi_query": False, "parallel_attn": False},
+        "11b": {"new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 1, "ffn_hidden_size": 40}}),
+    "falcon_rw": ({**FALCON, "alibi": True, "multi_query": False, "bias": True, "parallel_attn": False}, {"plain": {}}),
+    "opt": ({"model_type": "opt", "vocab_size": 61, "hidden_size": 32, "ffn_dim": 48, "num_hidden_layers": 2, "num_attention_heads": 4,
+             "max_position_embeddings": 16, "dropout": 0.0}, {
+        "plain": {}, "350m": {"do_layer_norm_before": False, "word_embed_proj_dim": 16}, "no-bias": {"enable_bias": False}}),
+    "bloom": ({"model_type": "bloom", "vocab_size": 61, "hidden_size": 48, "n_layer": 2, "n_head": 6, "seq_length": 16}, {"plain": {}})})
+
+
 def config_of(family, variant):
     base, variants = FAMILIES[family]
     return {**base, **variants[variant]}
 
 
 def positions(config):
-    rows = config.get("n_positions") or config["max_position_embeddings"]
+    rows = config.get("n_positions") or config.get("seq_length") or config["max_position_embeddings"]
     behind_padding = config["model_type"] in ("roberta", "camembert", "xlm-roberta")
     return rows - (config.get("pad_token_id", 1) + 1 if behind_padding else 0)
 

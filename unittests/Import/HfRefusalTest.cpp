@@ -56,16 +56,17 @@ TEST(HfRefusal, TheBasesAreAccepted) {
 }
 
 TEST(HfRefusal, UnknownModelsAreNamedWithTheKnownOnes) {
-  EXPECT_EQ(
-      gpt2("model_type", "\"t5\""),
-      "config.json:1:2 (byte 1): model_type: expects one of bert, gpt2, gpt_neox, llama, mistral, qwen2, but "
-      "got the string \"t5\"; export the model as TorchScript and give the .pt file");
-  EXPECT_THAT(refusal(with(with(kTinyLlama, "model_type", "\"mixtral\""), "num_local_experts", "8")),
-              HasSubstr("but got the string \"mixtral\"; models with experts are not read yet, neither from "
-                        "config.json nor as TorchScript"));
-  EXPECT_THAT(gpt2("model_type", ""),
-              HasSubstr("model_type: expects one of bert, gpt2, gpt_neox, llama, mistral, "
-                        "qwen2, but the key is missing"));
+  EXPECT_THAT(
+      gpt2("model_type", "\"rwkv\""),
+      testing::MatchesRegex("config.json:1:2 .byte 1.: model_type: expects one of bert, bloom, .*, vit, "
+                            "xlm-roberta, but got the string \"rwkv\"; the nearest are gpt2 .knows all "
+                            "keys. and gpt_bigcode .knows all keys.; "
+                            "export the model as TorchScript and give the .pt file"));
+  EXPECT_THAT(refusal(with(with(kTinyLlama, "model_type", "\"llama9\""), "router", "8")),
+              HasSubstr("the nearest are llama (does not know router) and gemma (does not know router); "));
+  EXPECT_THAT(refusal(with(with(kTinyLlama, "model_type", "\"dbrx\""), "num_experts", "8")),
+              HasSubstr("models with experts are not read yet, neither from config.json nor as TorchScript"));
+  EXPECT_THAT(gpt2("model_type", ""), HasSubstr("vit, xlm-roberta, but the key is missing"));
   EXPECT_THAT(gpt2("model_type", "7"), HasSubstr("model_type: expects a text, but got the number 7"));
 }
 
@@ -129,9 +130,18 @@ TEST(HfRefusal, ContradictionsAreRefused) {
 
 TEST(HfRefusal, RopeIsScaledAsKnownOrNotAtAll) {
   EXPECT_THAT(
-      llama("rope_scaling", R"({"type": "yarn", "factor": 4.0})"),
-      HasSubstr("rope_scaling.type: expects one of default, linear, dynamic, llama3, but got the string "
-                "\"yarn\""));
+      llama("rope_scaling", R"({"type": "ntk", "factor": 4.0})"),
+      HasSubstr(
+          "rope_scaling.type: expects one of default, linear, dynamic, llama3, yarn, longrope, but got the "
+          "string \"ntk\""));
+  EXPECT_THAT(llama("rope_scaling", R"({"type": "yarn"})"),
+              HasSubstr("rope_scaling.factor: expects a number"));
+  EXPECT_THAT(
+      llama("rope_scaling", R"({"type": "longrope", "short_factor": [1, 1, 1, 1], "long_factor": [1]})"),
+      HasSubstr("rope_scaling.long_factor: expects one factor for each of 4 frequencies, but got 1"));
+  EXPECT_THAT(
+      llama("rope_scaling", R"({"type": "longrope", "short_factor": [1, 1, 1, "a"]})"),
+      HasSubstr("rope_scaling.short_factor: expects a list whose every entry is a number from 1e-06"));
   EXPECT_THAT(llama("rope_scaling", R"({"type": "linear"})"),
               HasSubstr("rope_scaling.factor: expects a number from 1e-06 to 1e+06, but the key is missing"));
   EXPECT_THAT(llama("rope_scaling", R"({"factor": 2.0})"),

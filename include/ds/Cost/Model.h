@@ -18,8 +18,9 @@ using config::Home;
 /// output projection tied to the embedding.
 struct ModelShape {
   int64_t layers = 0, hidden = 0, heads = 0;
-  int64_t kvHeads = 0; ///< 0: as heads
-  int64_t ffn = 0;     ///< 0: 4 * hidden
+  int64_t kvHeads = 0;  ///< 0: as heads
+  int64_t headSize = 0; ///< 0: hidden / heads
+  int64_t ffn = 0;      ///< 0: 4 * hidden
   int64_t vocab = 0, seq = 0;
   bool gated = false;           ///< three products in the MLP (llama) in place of two
   bool biases = true;           ///< of linear layers
@@ -27,17 +28,27 @@ struct ModelShape {
   bool learnedPositions = true; ///< a table of them
   bool tied = true;             ///< the output projection is the embedding
   bool dropout = true;
-  int64_t window = 0;              ///< positions that a position of some layers sees, itself included
-  int64_t windowLayers = 0;        ///< how many layers those are
-  int64_t positions = 0;           ///< rows of the table of positions; 0: `seq`
-  int64_t moreLayerParameters = 0; ///< of a layer, beside the above: biases of some products alone
+  int64_t window = 0;                  ///< positions that a position of some layers sees, itself included
+  int64_t windowLayers = 0;            ///< how many layers those are
+  int64_t positions = 0;               ///< rows of the table of positions; 0: `seq`
+  int64_t moreLayerParameters = 0;     ///< of a layer, beside the above: biases of some products alone
+  int64_t attentionWeights = 0;        ///< elements of attention's products in a layer; 0: as sizes say
+  int64_t idleLayerParameters = 0;     ///< of a layer, in the mean, those that a token does not meet: experts
+  int64_t moreEmbeddingParameters = 0; ///< outside of layers, beside the above: a norm or a bias more
 
   /// Layers with a window, as a share of all.
   double windowShare() const {
     return layers > 0 && window > 0 ? static_cast<double>(windowLayers) / static_cast<double>(layers) : 0;
   }
-  int64_t kvWidth() const { return hidden / heads * (kvHeads == 0 ? heads : kvHeads); }
+  int64_t headWidth() const { return headSize == 0 ? hidden / heads : headSize; }
+  int64_t queryWidth() const { return headWidth() * heads; }
+  int64_t kvWidth() const { return headWidth() * (kvHeads == 0 ? heads : kvHeads); }
   int64_t ffnWidth() const { return ffn == 0 ? 4 * hidden : ffn; }
+
+  /// Elements of the weights that make queries, keys, values and the output of a layer's attention.
+  int64_t attentionProducts() const;
+  /// Those of `parameters()` that a token meets.
+  int64_t activeParameters() const { return parameters() - layers * idleLayerParameters; }
 
   /// Parameters of one layer; of the embeddings (without the output projection); of everything.
   int64_t layerParameters() const;

@@ -20,7 +20,8 @@ struct HfShape {
   int64_t batch = 1;      ///< samples of one micro-step on one rank
   int64_t positions = 1;  ///< samples are at most so long
   bool fusedAttention = false;
-  std::vector<Notice> notices; ///< what the user should know, one line each
+  std::string whyNoProgram = {}; ///< where rules are all there is; else empty
+  std::vector<Notice> notices;   ///< what the user should know, one line each
 };
 
 /// Reads the sizes that the config.json gives. Errors are those of buildHfModel; models that rules do not

@@ -60,8 +60,8 @@ public:
   /// What checkpoints of the model without its head leave out of names.
   std::string basePrefix;
   SampleKind samples;
-  /// Some layers attend to a window alone.
-  bool hasWindows = false;
+  /// Why no program can be made, where plans by rules are all there is; else empty.
+  std::string whyNoProgram;
 
   /// The loss of `ids` [B, T] against `labels` [B, T]; of pictures [B, C, H, W] against labels [B].
   virtual Value forward(Graph &g, Value ids, Value labels) const = 0;
@@ -72,8 +72,6 @@ public:
 protected:
   /// Reads the sizes under the names that most families give them: all but heads.
   void readSizes(const Section &config);
-  /// Reads the padding token, whose row gets no gradient from being looked up; null means none.
-  void readPadding(const Section &config, std::optional<int64_t> fallback);
   /// What is said alike of every family.
   cost::ModelShape commonShape() const;
 
@@ -88,11 +86,9 @@ int64_t headSize(const Section &config, int64_t width, int64_t heads, std::strin
 /// Refuses `key` unless it is missing, null or false: what it asks for is not supported.
 void refuseTrue(const Section &config, std::string_view key, const std::string &why);
 
-std::unique_ptr<Architecture> readGpt2(const Section &config);
-std::unique_ptr<Architecture> readLlama(const Section &config);
-std::unique_ptr<Architecture> readMistral(const Section &config);
-std::unique_ptr<Architecture> readQwen2(const Section &config);
-std::unique_ptr<Architecture> readGptNeox(const Section &config);
+/// The padding token of a vocabulary of `size`, whose row gets no gradient from being looked up; null means
+/// none.
+std::optional<int64_t> readPadding(const Section &config, int64_t size, std::optional<int64_t> fallback);
 
 // Encoders/: encoders, and models that have one.
 std::unique_ptr<Architecture> readBert(const Section &config);

@@ -230,6 +230,52 @@ std::vector<std::string> Section::texts(std::string_view key) const {
   return list;
 }
 
+std::vector<double> ds::hf::readNumbers(const Section &config, std::string_view key, Range<double> range) {
+  const Value *value = config.find(key);
+  std::vector<double> list;
+  if (!value)
+    return list;
+  bool isList = value->is(Value::Kind::Array);
+  for (const Value &item : isList ? llvm::ArrayRef(value->items) : llvm::ArrayRef<Value>()) {
+    std::optional<double> number = as<double>(item);
+    isList &= number && *number >= range.min && *number <= range.max;
+    list.push_back(number.value_or(range.min));
+  }
+  if (!isList)
+    config.refuse(key, "expects a list whose every entry is " + spellRange(range) + ", but got " +
+                           config.describe(key));
+  return list;
+}
+
+/// Adds the texts of a pair [texts, n] n times; whether it is one.
+static bool addRepeated(const Value &pair, std::vector<std::string> &list) {
+  static constexpr int64_t kMaxTimes = 4096;
+  if (!pair.is(Value::Kind::Array) || pair.items.size() != 2 || !pair.items[0].is(Value::Kind::Array))
+    return false;
+  const std::optional<int64_t> times = as<int64_t>(pair.items[1]);
+  if (!times || *times < 0 || *times > kMaxTimes)
+    return false;
+  for (int64_t time = 0; time < *times; ++time)
+    for (const Value &text : pair.items[0].items) {
+      if (!text.is(Value::Kind::String) || list.size() >= static_cast<size_t>(kMaxTimes))
+        return false;
+      list.push_back(text.text);
+    }
+  return true;
+}
+
+std::vector<std::string> ds::hf::readRepeatedTexts(const Section &config, std::string_view key) {
+  const Value *value = config.find(key);
+  std::vector<std::string> list;
+  if (!value)
+    return list;
+  if (!value->is(Value::Kind::Array) ||
+      !llvm::all_of(value->items, [&](const Value &pair) { return addRepeated(pair, list); }))
+    config.refuse(key, "expects a list of pairs of a list of texts and how often it is repeated, but got " +
+                           config.describe(key));
+  return list;
+}
+
 Section Section::section(std::string_view key) const {
   const Value *value = find(key);
   if (value && !value->is(Value::Kind::Object))

@@ -57,6 +57,9 @@ public:
   /// Members of an object or a list; 0 when it is missing, null or neither.
   int64_t entries(std::string_view key) const;
   explicit operator bool() const { return object != nullptr; }
+  /// The member under any of the spellings of `key`; null when missing or null. Two that disagree are
+  /// refused.
+  const config::Value *find(std::string_view key) const;
 
   /// Refuses the value of `key` (or, where it is missing, the section): "expects ..., but got ...".
   void refuse(std::string_view key, const std::string &complaint, const std::string &hint = "") const;
@@ -69,9 +72,6 @@ private:
   Section(const config::Value *object, std::string path, Shared *shared)
       : object(object), path(std::move(path)), shared(shared) {}
 
-  /// The member under any of the spellings of `key`; null when missing or null. Two that disagree are
-  /// refused.
-  const config::Value *find(std::string_view key) const;
   template <class T>
   T required(std::string_view key, Range<T> range) const;
   void expect(std::string_view key, const std::string &what) const;
@@ -81,6 +81,11 @@ private:
   std::string path; ///< "rope_scaling." or empty
   Shared *shared;
 };
+
+/// A list of numbers in `range`; empty when it is missing or null.
+std::vector<double> readNumbers(const Section &config, std::string_view key, Range<double> range);
+/// The texts of pairs [texts, n], each list n times; empty when it is missing or null.
+std::vector<std::string> readRepeatedTexts(const Section &config, std::string_view key);
 
 /// The parsed file.
 class ConfigFile {

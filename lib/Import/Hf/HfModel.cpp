@@ -3,7 +3,10 @@
 #include "ds/Import/HfModel.h"
 #include "ds/Import/HfShape.h"
 
+#include "FamilyTable.h"
 #include "Inputs.h"
+
+#include "ds/Support/Format.h"
 
 #include "ds/Support/ModelConfig.h"
 
@@ -14,38 +17,12 @@ using namespace ds;
 using namespace ds::hf;
 
 namespace {
-/// A value of model_type.
-struct Family {
-  llvm::StringLiteral modelType;
-  std::unique_ptr<Architecture> (*read)(const Section &);
-  llvm::StringLiteral built;     ///< what transformers calls the model that `read` makes
-  llvm::StringLiteral base;      ///< the same without a head: checkpoints of it have no other parameters
-  llvm::StringLiteral wider{""}; ///< one that has another head besides, which is left out
-};
-
 /// A configuration that was read, and of which family; both null where its model_type is not known.
 struct ReadModel {
   const Family *family = nullptr;
   std::unique_ptr<Architecture> architecture;
 };
 } // namespace
-
-static constexpr Family kFamilies[] = {
-    {"bert", readBert, "BertForMaskedLM", "BertModel", "BertForPreTraining"},
-    {"camembert", readRoberta, "CamembertForMaskedLM", "CamembertModel"},
-    {"distilbert", readDistilBert, "DistilBertForMaskedLM", "DistilBertModel"},
-    {"dinov2", readDinov2, "Dinov2ForImageClassification", "Dinov2Model"},
-    {"electra", readElectra, "ElectraForMaskedLM", "ElectraModel"},
-    {"gpt2", readGpt2, "GPT2LMHeadModel", "GPT2Model"},
-    {"gpt_neox", readGptNeox, "GPTNeoXForCausalLM", "GPTNeoXModel"},
-    {"llama", readLlama, "LlamaForCausalLM", "LlamaModel"},
-    {"mistral", readMistral, "MistralForCausalLM", "MistralModel"},
-    {"mt5", readMt5, "MT5ForConditionalGeneration", "MT5Model"},
-    {"qwen2", readQwen2, "Qwen2ForCausalLM", "Qwen2Model"},
-    {"roberta", readRoberta, "RobertaForMaskedLM", "RobertaModel"},
-    {"t5", readT5, "T5ForConditionalGeneration", "T5Model"},
-    {"vit", readVit, "ViTForImageClassification", "ViTModel"},
-    {"xlm-roberta", readRoberta, "XLMRobertaForMaskedLM", "XLMRobertaModel"}};
 
 void Architecture::readSizes(const Section &config) {
   vocabulary.size = config.integer("vocab_size", kVocabularies);
@@ -55,12 +32,12 @@ void Architecture::readSizes(const Section &config) {
   layers = config.integer("num_hidden_layers", kLayers);
 }
 
-void Architecture::readPadding(const Section &config, std::optional<int64_t> fallback) {
-  std::optional<int64_t> row =
-      config.optional("pad_token_id", Range<int64_t>{-vocabulary.size, vocabulary.size - 1});
-  vocabulary.padding = config.mentions("pad_token_id") ? row : fallback;
-  if (vocabulary.padding && *vocabulary.padding < 0) // counts from the end
-    vocabulary.padding = *vocabulary.padding + vocabulary.size;
+std::optional<int64_t> ds::hf::readPadding(const Section &config, int64_t size,
+                                           std::optional<int64_t> fallback) {
+  std::optional<int64_t> row = config.optional("pad_token_id", Range<int64_t>{-size, size - 1});
+  if (!config.mentions("pad_token_id"))
+    return fallback;
+  return row && *row < 0 ? *row + size : row; // negative: counts from the end
 }
 
 cost::ModelShape Architecture::commonShape() const {
@@ -87,31 +64,6 @@ int64_t ds::hf::headSize(const Section &config, int64_t width, int64_t heads, st
 void ds::hf::refuseTrue(const Section &config, std::string_view key, const std::string &why) {
   if (config.flag(key, false))
     config.refuse(key, "expects false, but got true: " + why);
-}
-
-/// What to do with a model of no family that is read.
-static std::string otherWay(const Section &config) {
-  for (std::string_view key : {"num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"})
-    if (config.has(key))
-      return "models with experts are not read yet, neither from config.json nor as TorchScript";
-  return "export the model as TorchScript and give the .pt file";
-}
-
-/// The family that model_type names.
-static const Family *findFamily(const Section &config) {
-  std::string type = config.text("model_type"), known;
-  for (const Family &family : kFamilies) {
-    if (family.modelType == type)
-      return &family;
-    known += (known.empty() ? "" : ", ") + family.modelType.str();
-  }
-  if (config.has("model_type"))
-    config.refuse("model_type", "expects one of " + known + ", but got " + config.describe("model_type"),
-                  otherWay(config));
-  else
-    config.refuse("model_type", "expects one of " + known + ", but the key is missing",
-                  "give the config.json of a Hugging Face model");
-  return nullptr;
 }
 
 /// Whether `model` is one of `given`, in whatever case: older files have LLaMAForCausalLM.
@@ -146,7 +98,7 @@ static void refuseOthers(const Section &config, const Family &family) {
 /// Reads the configuration as its model_type asks for; mistakes are kept in the file.
 static ReadModel readModel(const ConfigFile &file) {
   ReadModel model;
-  model.family = findFamily(file.root());
+  model.family = findFamily(file);
   if (!model.family)
     return model;
   refuseOthers(file.root(), *model.family);
@@ -244,6 +196,9 @@ static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &fil
   if (Status status = file.finish(); !status)
     return status.error();
   const Architecture *model = read.architecture.get();
+  if (!model->whyNoProgram.empty())
+    return Error{ExitCode::Invalid, request.path + ": model_type: " + model->whyNoProgram,
+                 "plans by rules answer: add --cluster NAME and leave --emit out"};
   Result<TokenShape> shape = readInputs(request.inputs, request.microBatch, *model, request.path);
   if (!shape)
     return shape.error();
@@ -293,14 +248,17 @@ Result<HfShape> ds::readHfShape(const HfRequest &request) {
   Result<cost::ModelShape> shape = model->sizes();
   if (!shape)
     return Error{shape.error().code, path + ": " + shape.error().message, shape.error().hint};
-  HfShape result{*shape, tokens->batch, model->positions, model->scoreHeads == 0,
+  HfShape result{*shape,
+                 tokens->batch,
+                 model->positions,
+                 model->scoreHeads == 0,
+                 model->whyNoProgram,
                  notices(*file, read, request, request.inputs.empty() ? &*tokens : nullptr)};
   result.shape.seq = tokens->length;
-  if (model->hasWindows && result.fusedAttention)
+  if (const int64_t active = shape->activeParameters(); active < shape->parameters())
     result.notices.push_back(
-        {path + ": sliding windows are counted as kernels that leave out what lies outside; "
-                "a program computes all of it and hides it",
-         /*isCostly=*/true});
+        path + ": " + formatExact(active) + " of " + formatExact(shape->parameters()) +
+        " parameters are active for a token, the others are experts that it is not sent to");
   if (tokens->documents)
     result.notices.push_back(path + ": the mask of documents is not counted");
   return result;

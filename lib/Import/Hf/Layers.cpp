@@ -46,11 +46,8 @@ Value hf::project(Graph &g, Value x, Value matrix, Value bias) {
   return multiply(g.ops(), x, matrix, bias, /*transposed=*/true);
 }
 
-Value hf::layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
-  Scope scope(g, name);
-  Value weight = g.parameter("weight", {width(x)}, Init::ones());
-  Value bias = g.parameter("bias", {width(x)}, Init::zeros());
-  Emitter e = g.ops();
+/// (x - mean) / deviation * weight + bias over the last dimension; either may be null.
+static Value emitLayerNorm(Emitter e, Value x, Value weight, Value bias, double epsilon) {
   RankedTensorType type = tensorType(x), row = type.clone(type.getShape().drop_back());
   return e.getBuilder()
       .create<LayerNormOp>(e.getLoc(), type, row, row, x, weight, bias, e.getBuilder().getI64IntegerAttr(1),
@@ -58,15 +55,48 @@ Value hf::layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
       .getResult();
 }
 
-Value hf::rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
-  Scope scope(g, name);
-  Value weight = g.parameter("weight", {width(x)}, Init::ones());
-  Emitter e = g.ops();
+/// x / root mean square * weight over the last dimension; the weight may be null.
+static Value emitRmsNorm(Emitter e, Value x, Value weight, double epsilon) {
   RankedTensorType type = tensorType(x), row = type.clone(type.getShape().drop_back());
   return e.getBuilder()
       .create<RmsNormOp>(e.getLoc(), type, row, x, weight, e.getBuilder().getI64IntegerAttr(1),
                          e.getBuilder().getF64FloatAttr(epsilon))
       .getResult();
+}
+
+static bool isRms(NormKind kind) { return kind == NormKind::Rms || kind == NormKind::RmsAddOne; }
+static bool addsOne(NormKind kind) { return kind == NormKind::RmsAddOne || kind == NormKind::LayerAddOne; }
+static bool hasBias(NormKind kind) { return kind == NormKind::Layer || kind == NormKind::LayerAddOne; }
+
+int64_t hf::normParameters(const Norm &norm, int64_t width) {
+  return (norm.kind == NormKind::LayerPlain ? 0 : width) + (hasBias(norm.kind) ? width : 0);
+}
+
+Value hf::plainNorm(Graph &g, Value x, const Norm &norm) {
+  return isRms(norm.kind) ? emitRmsNorm(g.ops(), x, {}, norm.epsilon)
+                          : emitLayerNorm(g.ops(), x, {}, {}, norm.epsilon);
+}
+
+Value hf::norm(Graph &g, llvm::StringRef name, Value x, const Norm &norm) {
+  Scope scope(g, name);
+  if (norm.kind == NormKind::LayerPlain)
+    return plainNorm(g, x, norm);
+  const bool isOffset = addsOne(norm.kind);
+  Value weight = g.parameter("weight", {width(x)}, isOffset ? Init::zeros() : Init::ones());
+  Value bias = hasBias(norm.kind) ? g.parameter("bias", {width(x)}, Init::zeros()) : Value();
+  Emitter e = g.ops();
+  if (isOffset)
+    weight = e.shift(weight, 1);
+  return isRms(norm.kind) ? emitRmsNorm(e, x, weight, norm.epsilon)
+                          : emitLayerNorm(e, x, weight, bias, norm.epsilon);
+}
+
+Value hf::layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
+  return norm(g, name, x, {NormKind::Layer, epsilon});
+}
+
+Value hf::rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon) {
+  return norm(g, name, x, {NormKind::Rms, epsilon});
 }
 
 Value hf::lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> padding) {
@@ -234,6 +264,21 @@ static Value headsFirst(Emitter &e, Value x, int64_t heads) {
   return e.reshape(wide, {batch, heads, length, size});
 }
 
+/// c * tanh(x / c).
+static Value bound(Emitter &e, Value x, double cap) {
+  return cap == 0 ? x : e.scale(e.unary<TanhOp>(e.scale(x, 1 / cap)), cap);
+}
+
+/// Scores [B, H, T, T] with slopes[h] * (s - t) added.
+static Value addSlopes(Emitter &e, Value scores, Value slopes) {
+  RankedTensorType type = tensorType(scores);
+  SmallVector<int64_t> square(type.getShape().drop_front(2));
+  Type element = type.getElementType();
+  Value distance = e.sub(count(e, square, element, 1), count(e, square, element, 0));
+  return e.add(scores, e.mul(e.broadcast(slopes, {1}, type.getShape()),
+                             e.broadcast(distance, {2, 3}, type.getShape())));
+}
+
 /// Attention whose weights are dropped: they exist as a tensor.
 static Value spelledAttention(Graph &g, Value query, Value key, Value value,
                               const AttentionOptions &options) {
@@ -242,7 +287,9 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
   int64_t heads = tensorType(query).getDimSize(2), length = tensorType(query).getDimSize(1);
   Value q = headsFirst(e, query, heads), k = headsFirst(e, key, heads), v = headsFirst(e, value, heads);
   Value products = b.create<MatmulOp>(e.getLoc(), q, k, false, /*transposeRhs=*/true).getResult();
-  Value scores = e.scale(products, options.scale);
+  Value scores = bound(e, e.scale(products, options.scale), options.cap);
+  if (options.slopes)
+    scores = addSlopes(e, scores, options.slopes);
   ArrayRef<int64_t> shape = tensorType(scores).getShape();
   if (options.bias)
     scores = e.add(scores, e.repeatRows(options.bias, shape));
@@ -266,23 +313,16 @@ Value hf::attention(Graph &g, Value query, Value key, Value value, const Attenti
   ArrayRef<int64_t> shape = tensorType(query).getShape();
   int64_t length = shape[1];
   Value mask;
-  if (options.window > 0 && options.window < length) {
-    AttentionOptions windowOnly;
-    windowOnly.causal = false;
-    windowOnly.window = options.window;
-    mask = e.reshape(hide(e, visible(e, length, windowOnly)), {1, 1, length, length});
-  }
-  if (g.tokens.documents) {
-    SmallVector<int64_t> wide = {shape[0], 1, length, length};
-    Value apart = e.reshape(hide(e, together(e, g.tokens.documents)), wide);
-    mask = mask ? e.add(apart, e.broadcast(mask, {0, 1, 2, 3}, wide)) : apart;
-  }
+  if (g.tokens.documents)
+    mask = e.reshape(hide(e, together(e, g.tokens.documents)), {shape[0], 1, length, length});
   auto lse = RankedTensorType::get({shape[0], shape[2], length}, b.getF32Type());
-  UnitAttr causal = options.causal ? b.getUnitAttr() : UnitAttr();
+  const bool isWindow = options.window > 0 && options.window < length;
   return b
-      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, /*slopes=*/Value(),
-                           causal,
-                           /*window=*/IntegerAttr(), /*cap=*/FloatAttr(), b.getF64FloatAttr(options.scale))
+      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, options.slopes,
+                           options.causal ? b.getUnitAttr() : UnitAttr(),
+                           isWindow ? b.getI64IntegerAttr(options.window) : IntegerAttr(),
+                           options.cap > 0 ? b.getF64FloatAttr(options.cap) : FloatAttr(),
+                           b.getF64FloatAttr(options.scale))
       .getResult();
 }
 
@@ -290,23 +330,27 @@ Value hf::attention(Graph &g, Value query, Value key, Value value, const Attenti
 // Loss
 //===----------------------------------------------------------------------===//
 
-Value hf::tokenLoss(Graph &g, Value logits, Value labels) {
+Value hf::tokenLoss(Graph &g, Value logits, Value labels, double cap) {
   Scope scope(g, "loss");
   Emitter e = g.ops();
   OpBuilder &b = e.getBuilder();
   int64_t rows = tensorType(labels).getNumElements();
   Value flat = e.reshape(logits, {rows, width(logits)}), targets = e.reshape(labels, {rows});
-  return b.create<CrossEntropyOp>(e.getLoc(), flat, targets, /*denominator=*/Value(), /*ignoreIndex=*/-100)
-      .getLoss();
+  auto op =
+      b.create<CrossEntropyOp>(e.getLoc(), flat, targets, /*denominator=*/Value(), /*ignoreIndex=*/-100);
+  if (cap > 0)
+    op.setCapAttr(b.getF64FloatAttr(cap));
+  return op.getLoss();
 }
 
 Value hf::languageLoss(Graph &g, const LanguageHead &head, Value x, Value labels, int64_t vocabulary,
                        double deviation) {
   if (!head.tied)
-    return tokenLoss(g, linear(g, head.name, x, vocabulary, /*bias=*/false, deviation), labels);
+    return tokenLoss(g, linear(g, head.name, x, vocabulary, head.bias, deviation), labels, head.cap);
   const std::string weight = head.table.str() + ".weight";
   g.tie(weight, head.name.str() + ".weight");
   Value table = g.existing(weight);
   Scope scope(g, head.name.str());
-  return tokenLoss(g, project(g, x, table), labels);
+  Value bias = head.bias ? g.parameter("bias", {vocabulary}, Init::zeros()) : Value();
+  return tokenLoss(g, project(g, x, table, bias), labels, head.cap);
 }

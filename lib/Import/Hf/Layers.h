@@ -21,6 +21,21 @@ Value linear(Graph &g, llvm::StringRef name, Value x, int64_t columns, bool bias
 Value conv1d(Graph &g, llvm::StringRef name, Value x, int64_t columns, double deviation);
 Value layerNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
 Value rmsNorm(Graph &g, llvm::StringRef name, Value x, double epsilon);
+
+/// What a norm does with its weight, and whether it has a bias. With AddOne the factor is 1 + weight, and the
+/// weight starts as 0.
+enum class NormKind : uint8_t { Rms, RmsAddOne, Layer, LayerAddOne, LayerNoBias, LayerPlain };
+struct Norm {
+  NormKind kind = NormKind::Rms;
+  double epsilon = 1e-6;
+};
+/// Elements of the parameters of a norm of rows of `width`.
+int64_t normParameters(const Norm &norm, int64_t width);
+/// The norm of the last dimension of x.
+Value norm(Graph &g, llvm::StringRef name, Value x, const Norm &norm);
+/// The same without parameters.
+Value plainNorm(Graph &g, Value x, const Norm &norm);
+
 /// Rows of the table `name` of `rows` rows; looking up the row `padding` gives it no gradient.
 Value embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns, double deviation,
                 std::optional<int64_t> padding = std::nullopt);
@@ -49,6 +64,8 @@ struct AttentionOptions {
   double scale = 1;
   bool causal = true;
   int64_t window = 0; ///< positions that a position sees, itself included; 0: all
+  double cap = 0;     ///< c * tanh(s / c) takes the place of a score s; 0: none
+  Value slopes;       ///< f32 [H]: a score gains slopes[h] * (s - t); null: nothing
   double dropout = 0; ///< of the attention weights
   Value bias;         ///< [H, T, S], which scores gain and which is trained; null: none
 };
@@ -58,14 +75,17 @@ struct AttentionOptions {
 /// there is no bias; else spelled out, for weights or the gradients of scores must then be kept.
 Value attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options);
 
-/// Mean negative log-likelihood of `labels` [B, T] in `logits` [B, T, V]; -100 does not count.
-Value tokenLoss(Graph &g, Value logits, Value labels);
+/// Mean negative log-likelihood of `labels` [B, T] in `logits` [B, T, V]; -100 does not count. With a `cap`
+/// c, c * tanh(x / c) takes the place of a logit x.
+Value tokenLoss(Graph &g, Value logits, Value labels, double cap = 0);
 
 /// The matrix that makes logits of a language model's last hidden state.
 struct LanguageHead {
   llvm::StringRef name;  ///< its layer: "lm_head"
   llvm::StringRef table; ///< the layer of the token embedding: "transformer.wte"
   bool tied = false;     ///< it is that embedding's table, and has no weight of its own
+  bool bias = false;     ///< it has a bias of its own, tied or not
+  double cap = 0;        ///< of the logits
 };
 
 /// tokenLoss of the logits of x [B, T, C] over `vocabulary` tokens; a head of its own starts as a normal

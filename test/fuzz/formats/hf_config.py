@@ -22,12 +22,22 @@ SEEDS = [
      "hidden_act": "gelu", "use_parallel_residual": True, "layer_norm_eps": 1e-5},
     {"model_type": "bert", "architectures": ["BertForMaskedLM"], **COMMON, "type_vocab_size": 2, "hidden_act": "gelu",
      "layer_norm_eps": 1e-12},
+    {"model_type": "gemma3_text", **LLAMA, "head_dim": 8, "sliding_window": 4, "sliding_window_pattern": 2, "query_pre_attn_scalar": 8},
+    {"model_type": "gemma2", **LLAMA, "head_dim": 8, "attn_logit_softcapping": 50.0, "layer_types": ["sliding_attention", "full_attention"]},
+    {"model_type": "phi3", **LLAMA, "original_max_position_embeddings": 8,
+     "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.5, 2.0, 2.5], "long_factor": [1.0, 2.0, 4.0, 8.0]}},
+    {"model_type": "qwen3", **LLAMA, "head_dim": 8, "rope_scaling": {"rope_type": "yarn", "factor": 4.0, "beta_fast": 32}},
+    {"model_type": "falcon", **COMMON, "new_decoder_architecture": True, "num_kv_heads": 2, "num_ln_in_parallel_attn": 2},
+    {"model_type": "gpt_neo", "vocab_size": 96, "hidden_size": 32, "num_layers": 2, "num_heads": 4, "max_position_embeddings": 16,
+     "attention_types": [[["global", "local"], 1]], "window_size": 4},
+    {"model_type": "bloom", "vocab_size": 96, "hidden_size": 32, "n_layer": 2, "n_head": 4, "seq_length": 16},
+    {"model_type": "opt", **COMMON, "ffn_dim": 48, "do_layer_norm_before": False, "word_embed_proj_dim": 16},
 ]
 
 
 def make(folder):
     names, paths = set(), []
-    for source in glob.glob(os.path.join(ROOT, "lib/Import/Hf", "*.cpp")):
+    for source in glob.glob(os.path.join(ROOT, "lib/Import/Hf", "**", "*.cpp"), recursive=True):
         with open(source) as file:
             names.update(re.findall(r'"([a-z_]{4,})"', file.read()))
     config = os.path.join(folder, "ds.config")

@@ -1,6 +1,8 @@
 //===- Basis.cpp - What a plan rests on -------------------------------------------===//
 #include "Basis.h"
 
+#include "ds/Import/HfShape.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 using namespace ds;
@@ -81,6 +83,9 @@ Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config 
     return Basis{true, "rules read no other models than config.json"};
   if (options.emit == Emit::Ir || options.emit == Emit::Program)
     return Basis{true, "rules give no IR and no program"};
+  if (Result<HfShape> model = readHfShape({options.input, options.inputs, config.batch.micro});
+      model && !model->whyNoProgram.empty())
+    return Basis{false, model->whyNoProgram};
   std::vector<config::Refusal> refusals = config::refusedForProgram(config);
   if (!refusals.empty())
     return Basis{false, refusals.front().key + " = " + refusals.front().value + " has no pass yet"};

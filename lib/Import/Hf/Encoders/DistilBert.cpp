@@ -40,7 +40,7 @@ DistilBert::DistilBert(const Section &config) : Encoder(kNames) {
   hidden = config.integer("dim|hidden_size", kWidths);
   inner = config.integer("hidden_dim|intermediate_size", kInnerWidths);
   layers = config.integer("n_layers|num_hidden_layers", kLayers);
-  readPadding(config, 0);
+  vocabulary.padding = hf::readPadding(config, vocabulary.size, 0);
   heads = config.integer("n_heads|num_attention_heads", kHeads);
   size = headSize(config, hidden, heads, "dim|hidden_size", "n_heads|num_attention_heads");
   keys.activation = readActivation(config, "activation", "gelu");

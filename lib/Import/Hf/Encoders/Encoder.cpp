@@ -11,7 +11,7 @@ namespace hf = ::ds::hf;
 
 void Encoder::readKeys(const Section &config, std::optional<int64_t> padding) {
   readSizes(config);
-  readPadding(config, padding);
+  vocabulary.padding = hf::readPadding(config, vocabulary.size, padding);
   heads = config.integer("num_attention_heads", kHeads);
   size = headSize(config, hidden, heads, "hidden_size", "num_attention_heads");
   keys.segments = config.integer("type_vocab_size", {1, 65536}, 2);
