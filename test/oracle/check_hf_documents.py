@@ -21,7 +21,7 @@ import torch
 import check_gradients
 import check_hf
 import compare
-import hf_models
+import hf_parts
 import hf_variants
 import train_oracle
 from check_archive import RATE, write_config
@@ -35,9 +35,10 @@ CROSSING = "crossing"  # what a case is called whose attention crosses documents
 # blocks, attention in both directions.
 CASES = {"gpt2": ("gpt2", "plain", {}), "wide-heads": ("gpt2", "plain", {"n_embd": 520, "n_head": 2}),
          "llama": ("llama", "plain", {}), "long": ("llama", "long", {}), "mistral": ("mistral", "window", {}),
-         "gpt_neox": ("gpt_neox", "plain", {}), "bert": ("bert", "plain", {}),
+         "gpt_neox": ("gpt_neox", "plain", {}), "bert": ("bert", "plain", {}), "opt": ("opt", "plain", {}), "bloom": ("bloom", "plain", {}),
+         "gemma2": ("gemma2", "tight", {}), "gptj": ("gptj", "plain", {}),
          "llama-crossing": ("llama", "plain", {}), "long-crossing": ("llama", "long", {}),
-         "gpt_neox-crossing": ("gpt_neox", "plain", {})}
+         "gpt_neox-crossing": ("gpt_neox", "plain", {}), "gptj-crossing": ("gptj", "plain", {})}
 
 
 def draw(vocabulary, length):
@@ -71,7 +72,7 @@ def crossing(model, tokens, length):
     positions = torch.zeros_like(x)
     for t in range(1, length):
         positions[:, t] = torch.where(x[:, t - 1] == END, 0, positions[:, t - 1] + 1)
-    for rotary in {module for module in model.modules() if isinstance(module, hf_models.Rotary)}:
+    for rotary in {module for module in model.modules() if isinstance(module, hf_parts.Rotary)}:
         rotary.cos, rotary.sin = rotary.cos[0][positions], rotary.sin[0][positions]
     return model(x, y)
 

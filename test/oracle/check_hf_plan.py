@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """check_hf_plan.py - a model from config.json and the same model as TorchScript archive are one model.
 
-    check_hf_plan.py gpt2 plain --out DIR [--dropout P]
+    check_hf_plan.py gpt2 plain [llama tied ...] --out DIR [--dropout P]
 
 Both are planned and trained for some steps from the same checkpoint: the plans must be equal but for names, the losses
 within 1e-6 (the archive's rotary tables are PyTorch's own) and without these bit by bit.  What PyTorch 1.13 does not know, rms_norm, is written into the archive's code as
@@ -20,6 +20,7 @@ import check_hf
 import compare
 import hf_gated
 import hf_models
+import hf_parts
 import hf_variants
 from commands import finish, run
 
@@ -43,6 +44,7 @@ def define_rms_norm():
     library.impl("rms_norm", lambda x, shape, weight, eps: weight * (
         x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps)), "CPU")
     hf_models.RMSNorm.forward = lambda self, x: torch.ops.newer.rms_norm(x, self.weight.shape, self.weight, self.eps)
+    hf_parts.RMSNormPlus.forward = lambda self, x: torch.ops.newer.rms_norm(x, self.weight.shape, 1.0 + self.weight, self.eps)
     return library
 
 
@@ -111,27 +113,37 @@ def differences(plans, logs, weights, tolerance):
     return complaints
 
 
+def check(folder, family, variant, dropout):
+    """[complaints] about one model, and what is to be said of it."""
+    config = hf_variants.config_of(family, variant)
+    config.update({key: dropout for key in DROPOUTS.get(family, [])})
+    for key, fallback in (("activation_function", {"gpt2": "gelu_new", "gptj": "gelu_new", "gpt_neo": "gelu_new"}), ("hidden_act", {"phi": "gelu_new"})):
+        if config.get(key, fallback.get(family)) == "gelu_new":
+            config[key] = "gelu_pytorch_tanh"  # one operator; gelu_new is spelled out otherwise
+    model, batch = check_hf.write_model(folder, config, 2 * check_hf.BATCH)
+    batch = {name: value[:check_hf.BATCH] for name, value in batch.items()}
+    write_archive(model, tuple(batch.values()), os.path.join(folder, "model.pt"))
+    inputs = [part for name, value in batch.items() for part in ("--input", spell_input(name, value))]
+    pairs = zip(plan_and_train(folder, "config.json", "built", []), plan_and_train(folder, "model.pt", "imported", inputs))
+    plans, logs, weights = (tuple(pair) for pair in pairs)
+    plans = () if family in COMPUTED else plans
+    return (differences(plans, logs, weights, 1e-6 if family in ROTARY else 0.0),
+            f"one plan, and after 3 steps the loss {logs[0][-1]['loss']} of both")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("family", choices=sorted(hf_variants.FAMILIES))
-    parser.add_argument("variant")
+    parser.add_argument("models", nargs="+", metavar="FAMILY VARIANT")
     parser.add_argument("--out", required=True, metavar="DIR")
     parser.add_argument("--dropout", type=float, default=0.0)
     args = parser.parse_args()
     library = define_rms_norm()  # noqa: F841
-    config = hf_variants.config_of(args.family, args.variant)
-    config.update({key: args.dropout for key in DROPOUTS.get(args.family, [])})
-    if config.get("activation_function") == "gelu_new" or args.family == "gpt2":
-        config["activation_function"] = "gelu_pytorch_tanh"  # one operator; gelu_new is spelled out otherwise
-    model, batch = check_hf.write_model(args.out, config, 2 * check_hf.BATCH)
-    batch = {name: value[:check_hf.BATCH] for name, value in batch.items()}
-    write_archive(model, tuple(batch.values()), os.path.join(args.out, "model.pt"))
-    inputs = [part for name, value in batch.items() for part in ("--input", spell_input(name, value))]
-    pairs = zip(plan_and_train(args.out, "config.json", "built", []),
-                plan_and_train(args.out, "model.pt", "imported", inputs))
-    plans, logs, weights = (tuple(pair) for pair in pairs)
-    plans = () if args.family in COMPUTED else plans
-    finish(differences(plans, logs, weights, 1e-6 if args.family in ROTARY else 0.0), f"one plan, and after 3 steps the loss {logs[0][-1]['loss']} of both")
+    complaints, summary = [], ""
+    for family, variant in zip(args.models[::2], args.models[1::2], strict=True):
+        found, summary = check(os.path.join(args.out, f"{family}-{variant}"), family, variant, args.dropout)
+        print(f"-- {family} {variant}: {summary}")
+        complaints += [f"{family} {variant}: {text}" for text in found]
+    finish(complaints, summary)
 
 
 if __name__ == "__main__":

@@ -37,11 +37,11 @@ class Serial(nn.Module):
 
 
 class Parallel(nn.Module):
-    """x + attention + feed-forward, of one norm."""
+    """Attention + feed-forward + x, of one norm."""
 
     def forward(self, x):
         normal = getattr(self, self.first)(x)
-        return x + self.attention(normal) + self.feed_forward(normal)
+        return self.attention(normal) + self.feed_forward(normal) + x
 
 
 class Starcoder2Layer(Serial):
@@ -106,6 +106,10 @@ class CohereLayer(Parallel):
     def feed_forward(self, x):
         return self.mlp.down_proj(self.act(self.mlp.gate_proj(x)) * self.mlp.up_proj(x))
 
+    def forward(self, x):
+        normal = self.input_layernorm(x)
+        return x + self.attention(normal) + self.feed_forward(normal)
+
 
 class PhiLayer(Parallel):
     first = "input_layernorm"
@@ -119,7 +123,7 @@ class PhiLayer(Parallel):
             self.self_attn.q_layernorm, self.self_attn.k_layernorm = nn.LayerNorm(self.size, eps=eps), nn.LayerNorm(self.size, eps=eps)
         self.mlp = Named(fc1=nn.Linear(width, inner), fc2=nn.Linear(inner, width))
         self.input_layernorm = nn.LayerNorm(width, eps=eps)
-        self.act, self.rotary = activation("gelu_new"), rotary_of(c, self.size, share=0.5)
+        self.act, self.rotary = activation(c.get("hidden_act", "gelu_new")), rotary_of(c, self.size, share=0.5)
 
     def attention(self, x):
         q, k, v = split_heads(self.self_attn, x, self.size)
@@ -140,7 +144,8 @@ class GptJLayer(Parallel):
         inner, self.size = c.get("n_inner") or 4 * width, width // heads
         self.attn = Named(**bare_attention(width, self.size, heads, heads, False, ("out_proj", False)))
         self.mlp = Named(fc_in=nn.Linear(width, inner), fc_out=nn.Linear(inner, width))
-        self.ln_1, self.act = nn.LayerNorm(width, eps=c.get("layer_norm_epsilon", 1e-5)), activation("gelu_new")
+        self.ln_1 = nn.LayerNorm(width, eps=c.get("layer_norm_epsilon", 1e-5))
+        self.act = activation(c.get("activation_function", "gelu_new"))
         rotated = c["rotary_dim"] or self.size
         self.rotary = Rotary(frequencies(c, rotated, 10000.0, None), c["n_positions"], neighbours=True)
 
@@ -161,7 +166,7 @@ class GptNeoLayer(Serial):
         inner, self.size = c.get("intermediate_size") or 4 * width, width // heads
         self.attn = Named(attention=Named(**bare_attention(width, self.size, heads, heads, False, ("out_proj", True))))
         self.mlp = Named(c_fc=nn.Linear(width, inner), c_proj=nn.Linear(inner, width))
-        self.ln_1, self.ln_2, self.act = nn.LayerNorm(width), nn.LayerNorm(width), activation("gelu_new")
+        self.ln_1, self.ln_2, self.act = nn.LayerNorm(width), nn.LayerNorm(width), activation(c.get("activation_function", "gelu_new"))
         kinds = [kind for kinds, times in c["attention_types"] for kind in kinds * times]
         self.window = c.get("window_size", 256) if kinds[index] == "local" else None
 
@@ -225,10 +230,12 @@ class FalconLayer(nn.Module):
 
     def forward(self, x):
         if self.two:
-            return x + self.attention(self.ln_attn(x)) + self.feed_forward(self.ln_mlp(x))
+            attended = self.attention(self.ln_attn(x))
+            return x + (self.feed_forward(self.ln_mlp(x)) + attended)
         normal = self.input_layernorm(x)
         if self.parallel:
-            return x + self.attention(normal) + self.feed_forward(normal)
+            attended = self.attention(normal)
+            return x + (self.feed_forward(normal) + attended)
         x = x + self.attention(normal)
         return x + self.feed_forward(self.post_attention_layernorm(x))
 
