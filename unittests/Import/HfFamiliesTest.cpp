@@ -88,6 +88,25 @@ TEST_F(HfFamilies, ExpertsAreCountedAndRefusedAsPrograms) {
   EXPECT_EQ(deepseek->shape.headWidth(), 160); // 192 for scores, 128 for values
 }
 
+/// Llama 4 Scout: the text model of a configuration that has pictures besides.
+TEST_F(HfFamilies, TheTextOfLlama4IsCounted) {
+  const std::string path = testing::TempDir() + "/llama4.json";
+  std::ofstream(path) << R"({"architectures": ["Llama4ForConditionalGeneration"], "model_type": "llama4",
+    "vision_config": {}, "text_config": {"attention_bias": false, "attention_chunk_size": 8192, "head_dim": 128,
+    "hidden_act": "silu", "hidden_size": 5120, "interleave_moe_layer_step": 1, "intermediate_size": 8192,
+    "intermediate_size_mlp": 16384, "max_position_embeddings": 10485760, "no_rope_layers": [],
+    "num_attention_heads": 40, "num_experts_per_tok": 1, "num_hidden_layers": 48, "num_key_value_heads": 8,
+    "num_local_experts": 16, "rms_norm_eps": 1e-05, "rope_theta": 500000.0, "rope_scaling": {"factor": 16.0,
+    "high_freq_factor": 1.0, "low_freq_factor": 1.0, "original_max_position_embeddings": 8192,
+    "rope_type": "llama3"}, "use_qk_norm": true, "vocab_size": 202048}})";
+  auto shape = ds::readHfShape({path, {"input_ids=1x8192xi64"}, 1});
+  ASSERT_TRUE(shape) << shape.error().message;
+  EXPECT_EQ(shape->shape.parameters(), 107'769'861'120);
+  EXPECT_EQ(shape->shape.activeParameters(), 17'172'894'720);
+  EXPECT_EQ(shape->shape.windowLayers, 36); // every fourth of 48 sees all
+  EXPECT_THAT(refusal("llama4", ""), HasSubstr("text_config: expects the configuration of the text model"));
+}
+
 /// Experts that are not in every layer.
 TEST_F(HfFamilies, LayersWithoutExpertsCountAsTheyAre) {
   const std::string keys = R"("num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 24)";

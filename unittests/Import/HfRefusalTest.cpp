@@ -146,9 +146,9 @@ TEST(HfRefusal, RopeIsScaledAsKnownOrNotAtAll) {
               HasSubstr("rope_scaling.factor: expects a number from 1e-06 to 1e+06, but the key is missing"));
   EXPECT_THAT(llama("rope_scaling", R"({"factor": 2.0})"),
               HasSubstr("rope_scaling.rope_type: expects one of"));
-  EXPECT_THAT(llama("rope_scaling", R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 4,
+  EXPECT_THAT(llama("rope_scaling", R"({"rope_type": "llama3", "factor": 8, "low_freq_factor": 5,
                                         "high_freq_factor": 4})"),
-              HasSubstr("rope_scaling.low_freq_factor: expects less than high_freq_factor"));
+              HasSubstr("rope_scaling.low_freq_factor: expects at most high_freq_factor"));
   EXPECT_THAT(llama("partial_rotary_factor", "0.5"), HasSubstr("expects 1 for this model_type"));
 }
 

@@ -42,14 +42,15 @@ static std::vector<float> plainFrequencies(double theta, int64_t rotated) {
   return frequencies;
 }
 
-/// Llama 3.1: long waves are stretched by `factor`, short ones kept, those between blended.
+/// Llama 3.1: long waves are stretched by `factor`, short ones kept, those between blended; where both
+/// factors are one number, as in Llama 4, none lie between.
 static void scaleLlama3(const Section &scaling, int64_t positions, std::vector<float> &frequencies) {
   double factor = scaling.number("factor", kFactors);
   double low = scaling.number("low_freq_factor", kFactors),
          high = scaling.number("high_freq_factor", kFactors);
   int64_t original = scaling.integer("original_max_position_embeddings", {1, positions}, positions);
-  if (low >= high)
-    return scaling.refuse("low_freq_factor", "expects less than high_freq_factor, which is " +
+  if (low > high)
+    return scaling.refuse("low_freq_factor", "expects at most high_freq_factor, which is " +
                                                  scaling.describe("high_freq_factor") + ", but got " +
                                                  scaling.describe("low_freq_factor"));
   for (float &frequency : frequencies) {
@@ -57,7 +58,7 @@ static void scaleLlama3(const Section &scaling, int64_t positions, std::vector<f
     auto context = static_cast<float>(original);
     if (wave > context / static_cast<float>(low)) {
       frequency /= static_cast<float>(factor);
-    } else if (wave >= context / static_cast<float>(high)) {
+    } else if (low < high && wave >= context / static_cast<float>(high)) {
       float smooth = (context / wave - static_cast<float>(low)) / static_cast<float>(high - low);
       frequency = (1 - smooth) * frequency / static_cast<float>(factor) + smooth * frequency;
     }
