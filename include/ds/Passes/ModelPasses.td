@@ -47,6 +47,65 @@ def VerifyModel : Pass<"ds-verify-model", "::mlir::ModuleOp"> {
   }];
 }
 
+def FreezeParameters : Pass<"ds-freeze-parameters", "::mlir::ModuleOp"> {
+  let summary = "Has parameters not trained";
+  let description = [{
+    `ds-opt --freeze PATTERN` runs this on the model that it has read.
+
+    Requires: phase model, not differentiated.
+
+    Ensures: (E1) parameters of which a name, or an alias, matches one of `patterns` are not `trainable`; (E2) others stay as
+    they are; (E3) fails, and changes nothing, where a pattern matches no parameter, and where nothing would be trained.
+
+    With `{patterns=*.bias}`
+    ```
+    ds.state @fc.bias role (parameter) trainable ...  ->  ds.state @fc.bias role (parameter) ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [ListOption<"patterns", "patterns", "std::string", "Globs over names of parameters: * is any text, ? a letter">];
+}
+
+def AddAdapters : Pass<"ds-add-adapters", "::mlir::ModuleOp"> {
+  let summary = "Adds low-rank adapters to linear layers, and has nothing else trained";
+  let description = [{
+    LoRA (Hu et al., 2021) as PEFT has it: a linear layer gives y + scale * (dropout(x) A^T) B^T, where y is what it gave,
+    A is [rank, inputs] and B [outputs, rank], and scale is alpha / rank, or alpha / sqrt(rank) with `use_rslora`.
+    `ds-opt --lora` runs this on the model that it has read.
+
+    Requires: phase model, not differentiated; transpositions are folded into products (canonical).
+
+    Ensures:
+    - Each layer that `layers`, or the adapter_config.json in `folder`, means has two parameters more,
+      `base_model.model.LAYER.lora_A.weight`, drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)), and `lora_B`, zero. All
+      products by one weight share them; dropout draws for each of its own.
+    - Of rules that match a layer the first counts. The product says which layout a weight has: that of nn.Linear (x W^T) or
+      of GPT-2's Conv1D (x W).
+    - No other parameter is `trainable`.
+    - `config` of `ds.files` has an entry `peft_config`: the adapter_config.json by which PEFT finds these layers.
+    - Fails, and changes nothing, where a rule matches no layer, or one whose weight something else than plain products
+      reads (an embedding, also a tied one, a norm, a convolution), where a rank is above the layer's width, and
+      where weights of both layouts are meant.
+
+    With `{layers=fc:2:4}`
+    ```
+    %y = ds.matmul %x, %w transpose_rhs : tensor<8x16xf32>, tensor<4x16xf32> -> tensor<8x4xf32>
+    ```
+    becomes
+    ```
+    %y = ds.matmul %x, %w transpose_rhs : tensor<8x16xf32>, tensor<4x16xf32> -> tensor<8x4xf32>
+    %d = ds.matmul %x, %a transpose_rhs : tensor<8x16xf32>, tensor<2x16xf32> -> tensor<8x2xf32>
+    %u = ds.matmul %d, %b transpose_rhs : tensor<8x2xf32>, tensor<4x2xf32> -> tensor<8x4xf32>
+    %s = ds.mul %u, %two : tensor<8x4xf32>
+    %r = ds.add %y, %s : tensor<8x4xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    ListOption<"layers", "layers", "std::string", "PATTERN:RANK[:ALPHA[:DROPOUT]] each: a glob over names of layers, and their adapters">,
+    Option<"folder", "folder", "std::string", "", "Folder with an adapter_config.json, in place of layers">];
+}
+
 def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
   let summary = "Replaces spelled-out attention by ds.attention";
   let description = [{
