@@ -78,7 +78,7 @@ int runExport(ExportOptions options) {
   if (!done.tiedNames.empty())
     note(fmt::format("left out, for they are other names of tensors that are there (--tied writes them): {}",
                      fmt::join(done.tiedNames, ", ")));
-  if (!done.hasConfig)
+  if (!done.hasConfig && !done.isAdapter)
     note("there is no config.json: the checkpoint keeps none of its model, and --config was not given");
   return 0;
 }

@@ -126,6 +126,9 @@ void declareExport(CLI::App &app, Line &line) {
       ->add_option("--config", options.config,
                    "a config.json to go with them (default: the one that the model came from)")
       ->type_name("FILE");
+  command->add_flag(
+      "--merge", options.merge,
+      "of a model with adapters: its weights with them added (default: the adapters, for PEFT)");
   command->add_flag("--tied", options.tied, "also a copy under each other name of a tied tensor");
   command->callback([&line] { line.job = [&line] { return runExport(line.exported); }; });
 }

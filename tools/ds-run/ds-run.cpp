@@ -66,6 +66,9 @@ void declareData(CLI::App &app, ds::rt::TrainOptions &options) {
   app.add_option("--weights", options.weights,
                  "start from this file (default: the one beside the program); none: from --seed")
       ->type_name("FILE|DIR|none");
+  app.add_option("--adapter", options.adapter,
+                 "start the adapters of ds-opt --lora from this folder of PEFT (default: drawn by --seed)")
+      ->type_name("DIR");
 }
 
 void declareReports(CLI::App &app, ds::rt::TrainOptions &options) {
@@ -131,6 +134,7 @@ Files filesOf(const ds::rt::TrainOptions &options) {
     files.inputs.push_back({"PROGRAM", std::filesystem::path(program).replace_extension(".safetensors")});
   else
     files.inputs.push_back({"--weights", options.weights});
+  files.inputs.push_back({"--adapter", options.adapter});
   if (weights.extension() == ".json")
     files.inputs.push_back({"--weights", weights.has_parent_path() ? weights.parent_path().string() : "."});
   files.outputs = {

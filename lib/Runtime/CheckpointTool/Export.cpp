@@ -8,6 +8,7 @@
 
 #include "ds/Runtime/Files/AtomicFile.h"
 #include "ds/Runtime/Files/FileLayer.h"
+#include "ds/Support/Adapters.h"
 #include "ds/Support/ModelConfig.h"
 
 #include <fmt/format.h>
@@ -23,7 +24,7 @@ namespace {
 
 /// The text that becomes config.json; empty: there is none.
 Result<std::string> configText(const Manifest &manifest, const std::string &path) {
-  std::string text = manifest.modelConfig;
+  std::string text = withoutAdapterConfig(manifest.modelConfig);
   if (!path.empty()) {
     const Result<MappedFile> file = MappedFile::open(path);
     if (!file)
@@ -94,23 +95,61 @@ private:
   std::string path; ///< empty when it was kept or moved
 };
 
+/// Where files go and what goes into them.
+struct Folder {
+  std::string path;
+  std::string config;  ///< the text that becomes config.json; empty: there is none
+  std::string adapter; ///< the text that becomes adapter_config.json; empty: the tensors are the model's own
+};
+
 /// Every file of the folder, the index last.
-Status writeFiles(const Checkpoint &checkpoint, const std::string &folder, const std::string &config,
-                  const std::vector<std::vector<ExportTensor>> &shards, ExportReport &report) {
+Status writeFiles(const Checkpoint &checkpoint, const Folder &folder,
+                  const std::vector<std::vector<ExportTensor>> &shards, AdapterMerger *merger,
+                  ExportReport &report) {
   for (size_t i = 0; i < shards.size(); ++i) {
-    report.files.push_back(shardName(i, shards.size()));
-    if (Status status = writeShard(checkpoint, folder + "/" + report.files.back(), shards[i]); !status)
+    report.files.push_back(folder.adapter.empty() ? shardName(i, shards.size()) : kAdapterWeightsFile);
+    if (Status status = writeShard(checkpoint, folder.path + "/" + report.files.back(), shards[i], merger);
+        !status)
       return status;
   }
   const auto writeText = [&](const char *name, const std::string &text) {
     report.files.emplace_back(name);
-    return writeFileAtomically(folder + "/" + name, text);
+    return writeFileAtomically(folder.path + "/" + name, text);
   };
-  report.hasConfig = !config.empty();
+  if (!folder.adapter.empty())
+    return writeText(kAdapterConfigFile, folder.adapter);
+  report.hasConfig = !folder.config.empty();
   if (report.hasConfig)
-    if (Status status = writeText("config.json", config); !status)
+    if (Status status = writeText("config.json", folder.config); !status)
       return status;
   return shards.size() > 1 ? writeText("model.safetensors.index.json", spellIndex(shards)) : Status();
+}
+
+/// What `options` ask of a model with, or without, the adapters that `adapter` describes.
+Status checkAdapterOptions(const ExportOptions &options, const std::string &adapter) {
+  if (options.merge && adapter.empty())
+    return Error{ExitCode::Invalid, "--merge: the checkpoint has no adapters", "leave --merge out"};
+  if (!adapter.empty() && !options.merge && (options.tied || !options.config.empty()))
+    return Error{ExitCode::Invalid,
+                 "--tied and --config are of a model's weights, but what is exported are its adapters",
+                 "add --merge to export the weights with the adapters added"};
+  return {};
+}
+
+/// Lists what is exported, in its files, and counts it.
+Result<std::vector<std::vector<ExportTensor>>>
+listFiles(const Manifest &manifest, const ExportOptions &options, bool inOne, ExportReport &report) {
+  Result<std::vector<ExportTensor>> tensors = listExport(manifest, options);
+  if (!tensors)
+    return tensors.error();
+  for (const ExportTensor &tensor : *tensors) {
+    ++report.tensors;
+    report.bytes += tensor.bytes;
+    if (!options.tied)
+      report.tiedNames.insert(report.tiedNames.end(), tensor.tensor->aliases.begin(),
+                              tensor.tensor->aliases.end());
+  }
+  return cutIntoShards(std::move(*tensors), inOne ? UINT64_MAX : options.maxShardBytes);
 }
 
 } // namespace
@@ -125,26 +164,29 @@ Result<ExportReport> exportCheckpoint(const ExportOptions &options) {
   if (!checkpoint)
     return checkpoint.error();
   const Manifest &manifest = checkpoint->manifest();
+  const std::string adapter = descriptionOfAdapters(manifest);
+  if (Status status = checkAdapterOptions(options, adapter); !status)
+    return status.error();
   const Result<std::string> config = configText(manifest, options.config);
   if (!config)
     return config.error();
-  Result<std::vector<ExportTensor>> tensors = listExport(manifest, options);
-  if (!tensors)
-    return tensors.error();
-  ExportReport report;
-  for (const ExportTensor &tensor : *tensors) {
-    ++report.tensors;
-    report.bytes += tensor.bytes;
-    if (!options.tied)
-      report.tiedNames.insert(report.tiedNames.end(), tensor.tensor->aliases.begin(),
-                              tensor.tensor->aliases.end());
+  std::optional<AdapterMerger> merger;
+  if (options.merge) {
+    const Result<AdapterRequest> request = parseAdapterConfig(adapter, "the checkpoint's peft_config");
+    if (!request)
+      return request.error();
+    merger.emplace(*checkpoint, *request);
   }
+  ExportReport report;
+  report.isAdapter = !adapter.empty() && !options.merge;
+  const auto files = listFiles(manifest, options, report.isAdapter, report);
+  if (!files)
+    return files.error();
   Result<NewFolder> folder = NewFolder::make(target);
   if (!folder)
     return folder.error();
-  if (Status status = writeFiles(*checkpoint, folder->name(), *config,
-                                 cutIntoShards(std::move(*tensors), options.maxShardBytes), report);
-      !status)
+  const Folder contents{folder->name(), *config, report.isAdapter ? adapter : std::string()};
+  if (Status status = writeFiles(*checkpoint, contents, *files, merger ? &*merger : nullptr, report); !status)
     return status.error();
   if (Status status = folder->keep(target); !status)
     return status.error();

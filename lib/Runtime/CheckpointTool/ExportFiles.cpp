@@ -9,9 +9,11 @@
 
 #include "ds/Runtime/Files/AtomicFile.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
+#include "ds/Support/Adapters.h"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 namespace ds::rt {
@@ -36,19 +38,26 @@ Result<FileDType> typeOf(const CheckpointTensor &tensor, const std::optional<Fil
 /// Converts pieces from the type they are kept in to the one they are written in.
 class Converter {
 public:
+  explicit Converter(AdapterMerger *merger) : merger(merger) {}
+
   /// The piece as it is written. Invalid: a value that the type has no finite number for.
   Result<std::span<const std::byte>> convert(const ExportTensor &to, const Piece &piece,
                                              std::span<const std::byte> from) {
     const FileDType kept = to.tensor->dtype;
-    if (kept == to.dtype)
+    const Result<bool> isAdded = merger ? merger->choose(*to.tensor) : Result<bool>(false);
+    if (!isAdded)
+      return isAdded.error();
+    if (kept == to.dtype && !*isAdded)
       return from;
     BadElement bad;
     const std::byte *exact = from.data();
-    if (kept != FileDType::F32) { // 16 bits of one kind become 32 bits first: then one rounding
+    if (kept != FileDType::F32 || *isAdded) { // what is less becomes 32 bits first: then one rounding
       wide.resize(piece.count * sizeof(float));
       convertElements(kept, from.data(), DType::F32, wide.data(), piece.count, {}, bad);
       exact = wide.data();
     }
+    if (*isAdded)
+      merger->add(piece.first, {reinterpret_cast<float *>(wide.data()), piece.count});
     if (to.dtype == FileDType::F32)
       return std::span<const std::byte>(wide);
     narrow.resize(piece.count * 2);
@@ -61,15 +70,27 @@ public:
   }
 
 private:
+  AdapterMerger *merger;
   std::vector<std::byte> wide, narrow;
 };
 
 } // namespace
 
+static bool isAdapter(const CheckpointTensor &tensor) {
+  return tensor.role == Role::Parameter && tensor.trainable && !layerOfAdapter(tensor.name).empty();
+}
+
+std::string descriptionOfAdapters(const Manifest &manifest) {
+  return std::ranges::any_of(manifest.tensors, isAdapter) ? adapterConfigOf(manifest.modelConfig) : "";
+}
+
 Result<std::vector<ExportTensor>> listExport(const Manifest &manifest, const ExportOptions &options) {
   std::vector<ExportTensor> tensors;
+  const bool hasAdapters = !descriptionOfAdapters(manifest).empty();
   for (const CheckpointTensor &tensor : manifest.tensors) {
     if (tensor.role != Role::Parameter && tensor.role != Role::Buffer)
+      continue;
+    if (hasAdapters && isAdapter(tensor) == options.merge)
       continue;
     const Result<FileDType> dtype = typeOf(tensor, options.dtype);
     if (!dtype)
@@ -114,7 +135,7 @@ std::string spellIndex(const std::vector<std::vector<ExportTensor>> &shards) {
 }
 
 Status writeShard(const Checkpoint &checkpoint, const std::string &path,
-                  const std::vector<ExportTensor> &shard) {
+                  const std::vector<ExportTensor> &shard, AdapterMerger *merger) {
   std::vector<TensorSource> sources;
   for (const ExportTensor &tensor : shard)
     sources.push_back({tensor.name, tensor.dtype, tensor.tensor->shape, nullptr});
@@ -132,7 +153,7 @@ Status writeShard(const Checkpoint &checkpoint, const std::string &path,
   std::vector<const CheckpointTensor *> tensors;
   for (const size_t index : header->order)
     tensors.push_back(shard[index].tensor);
-  Converter converter;
+  Converter converter(merger);
   std::vector<std::byte> buffer;
   Batches batches(tensors);
   for (std::vector<Piece> pieces = batches.next(); !pieces.empty(); pieces = batches.next()) {

@@ -13,11 +13,13 @@
 
 #include "ds/Runtime/Files/StorageWatch.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
+#include "ds/Support/Adapters.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <sys/mman.h>
 #include <unordered_map>
 #include <unordered_set>
@@ -42,23 +44,35 @@ struct Mismatch {
     if (listed < names.size())
       text += fmt::format(" and {} more", names.size() - listed);
   }
-  Error error(const std::string &path) const {
-    std::string text = fmt::format("{}: does not hold the weights of this model", path);
+  Error error(const std::string &path, const char *what) const {
+    std::string text = fmt::format("{}: does not hold the {} of this model", path, what);
     append(text, "missing", missing);
     append(text, "unknown", unknown);
     append(text, "different", different);
-    return Error{ExitCode::Invalid, text, "use the weights file that belongs to the program"};
+    return Error{ExitCode::Invalid, text, fmt::format("use the {} that belong to the program", what)};
   }
 };
 
 std::string shapeText(std::span<const int64_t> shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
+
+/// What a file is to have.
+enum class Wanted {
+  Weights, ///< of the model; its adapters, all or none
+  Adapters
+};
+
+/// Whether `state` is a factor of an adapter, of a program that may have some.
+bool isAdapter(const State &state, bool hasAdapters) {
+  return hasAdapters && state.trainable && !layerOfAdapter(state.name).empty();
+}
 
 /// Whether `state` can be read from a tensor of `dtype`. The file must have the state's own type; 16-bit
 /// parameters, which a run rounds from wider ones, can be read from those too, and programs may say that all
 /// can be converted.
 bool takes(const Program &program, const State &state, const State &master, FileDType dtype) {
   const DType own = program.buffers[state.buffer].dtype, exact = program.buffers[master.buffer].dtype;
-  if (!program.convertsWeights && own != DType::F16 && own != DType::BF16 && &master == &state)
+  if (!program.convertsWeights && own != DType::F16 && own != DType::BF16 && &master == &state &&
+      layerOfAdapter(state.name).empty())
     return dtype == toFileDType(own);
   return isConvertible(dtype, own) && isConvertible(dtype, exact);
 }
@@ -78,9 +92,12 @@ void compare(const Program &program, const State &state, const State &master, co
 
 /// The entry of each state that files hold, null for the others; tied names must hold the same tensor. Of
 /// copies on several stages the first is compared.
-std::vector<const TensorEntry *> matchEntries(const Program &program, const WeightFiles &files,
+std::vector<const TensorEntry *> matchEntries(const Program &program, const WeightFiles &files, Wanted wanted,
                                               Mismatch &mismatch) {
   std::vector<const TensorEntry *> matched;
+  std::vector<std::string> missingAdapters;
+  size_t adapters = 0;
+  const bool hasAdapters = !adapterConfigOf(program.modelConfig).empty();
   const std::vector<const State *> masters = mastersOf(program);
   std::unordered_set<std::string_view> known(program.unusedWeights.begin(), program.unusedWeights.end());
   std::unordered_map<std::string_view, const TensorEntry *> seen;
@@ -90,8 +107,10 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
       continue;
     }
     const TensorEntry *found = nullptr;
+    const bool isOne = isAdapter(state, hasAdapters);
+    const bool isWanted = isInFiles(state) && (isOne || wanted == Wanted::Weights);
     for (const std::string &name : namesInFiles(state)) {
-      const TensorEntry *entry = isInFiles(state) ? files.find(name) : nullptr;
+      const TensorEntry *entry = isWanted ? files.find(name) : nullptr;
       if (!entry)
         continue;
       known.insert(entry->name);
@@ -102,14 +121,17 @@ std::vector<const TensorEntry *> matchEntries(const Program &program, const Weig
             fmt::format("{} and {} are one tensor in the model", found->name, entry->name));
       found = found ? found : entry;
     }
-    if (!found && isInFiles(state))
-      mismatch.missing.push_back(state.name);
+    adapters += isOne && found;
+    if (!found && isWanted)
+      (isOne ? missingAdapters : mismatch.missing).push_back(state.name);
     matched.push_back(found);
     seen.emplace(state.name, found);
   }
   for (const TensorEntry *entry : files.entries())
     if (!known.contains(entry->name))
       mismatch.unknown.emplace_back(entry->name);
+  if (wanted == Wanted::Adapters || adapters > 0)
+    mismatch.missing.insert(mismatch.missing.end(), missingAdapters.begin(), missingAdapters.end());
   return matched;
 }
 
@@ -158,17 +180,16 @@ Status readState(Executor &executor, const State &state, const TensorEntry &entr
   return {};
 }
 
-} // namespace
-
-Status loadWeights(Executor &executor, const std::string &path) {
+/// Reads what is `wanted` of `path`.
+Status load(Executor &executor, const std::string &path, Wanted wanted) {
   Result<WeightFiles> files = WeightFiles::open(path);
   if (!files)
     return files.error();
   Mismatch mismatch;
   const Program &whole = executor.whole();
-  const std::vector<const TensorEntry *> entries = matchEntries(whole, *files, mismatch);
+  const std::vector<const TensorEntry *> entries = matchEntries(whole, *files, wanted, mismatch);
   if (mismatch.any())
-    return mismatch.error(path);
+    return mismatch.error(path, wanted == Wanted::Weights ? "weights" : "adapters");
   const std::vector<const State *> origins = originsOf(whole);
   for (size_t i = 0; i < whole.states.size(); ++i) {
     const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - whole.states.data())];
@@ -181,6 +202,16 @@ Status loadWeights(Executor &executor, const std::string &path) {
     if (Status status = file.file().checkUnchanged(); !status)
       return status;
   return {};
+}
+
+} // namespace
+
+Status loadWeights(Executor &executor, const std::string &path) {
+  return load(executor, path, Wanted::Weights);
+}
+
+Status loadAdapter(Executor &executor, const std::string &folder) {
+  return load(executor, (std::filesystem::path(folder) / kAdapterWeightsFile).string(), Wanted::Adapters);
 }
 
 } // namespace ds::rt

@@ -5,6 +5,7 @@
 #include "StepOutcome.h"
 
 #include "ds/Runtime/Program/ProgramFile.h"
+#include "ds/Runtime/State/Weights.h"
 
 #include <fmt/format.h>
 
@@ -35,6 +36,8 @@ static Status checkCheckpoints(const TrainOptions &options) {
   // With auto the weights are for the first start, when there is no checkpoint yet.
   if (!options.resume.empty() && options.resume != "auto" && !options.weights.empty())
     return usage("--resume and --weights name two origins of the weights", "leave one of them out");
+  if (!options.resume.empty() && options.resume != "auto" && !options.adapter.empty())
+    return usage("--resume and --adapter name two origins of the adapters", "leave one of them out");
   return {};
 }
 
@@ -89,6 +92,9 @@ Status checkProgram(const Program &program, const TrainOptions &options, uint32_
                                started == 1 ? "was" : "were"),
                    fmt::format("start {} with --ranks {}, or compile with --ranks {}", program.world,
                                program.world, started));
+  if (!options.adapter.empty())
+    if (Status status = checkAdapter(program, options.adapter); !status)
+      return status;
   const auto gives = [&](const char *name) {
     return std::ranges::any_of(program.outputs, [&](const Output &output) { return output.name == name; });
   };

@@ -5,6 +5,7 @@
 #include "StartUp.h"
 
 #include "ds/Runtime/State/Weights.h"
+#include "ds/Support/Adapters.h"
 
 #include <fmt/format.h>
 
@@ -35,10 +36,27 @@ Status RunStart::choose(const Program &program) {
   return {};
 }
 
-std::string RunStart::weightsSign() const { return path.empty() ? "none but the seed" : fileSign(path); }
+std::string RunStart::weightsSign() const {
+  const std::string sign = path.empty() ? "none but the seed" : fileSign(path);
+  return adapter().empty() ? sign : sign + " and " + fileSign(adapter() + "/" + kAdapterWeightsFile);
+}
+
+const std::string &RunStart::adapter() const {
+  static const std::string kNone;
+  return checkpoint() ? kNone : options.adapter;
+}
+
+Status RunStart::load(Executor &executor) {
+  if (!path.empty())
+    if (Status status = loadWeights(executor, path); !status)
+      return status;
+  return adapter().empty() ? Status() : loadAdapter(executor, adapter());
+}
 
 Status RunStart::initialize(Executor &executor) {
   origin = path.empty() ? fmt::format("seed {}", seedOfRun) : fmt::format("'{}'", path);
+  if (!adapter().empty())
+    origin += fmt::format(" and '{}'", adapter());
   return initializeStates(executor, seedOfRun, /*alsoRequired=*/!path.empty() || checkpoint(),
                           resume.restored(executor.program()));
 }
@@ -46,7 +64,7 @@ Status RunStart::initialize(Executor &executor) {
 Status RunStart::beginAnew(Executor &executor) {
   if (Status status = initialize(executor); !status)
     return status;
-  return path.empty() ? Status() : loadWeights(executor, path);
+  return load(executor);
 }
 
 Result<bool> RunStart::restore(Executor &executor) {
@@ -54,7 +72,7 @@ Result<bool> RunStart::restore(Executor &executor) {
     origin = fmt::format("checkpoint '{}'", checkpoint()->directory());
     return resume.restore(executor);
   }
-  Status status = path.empty() ? Status() : loadWeights(executor, path);
+  Status status = load(executor);
   return status ? Result<bool>(true) : status.error();
 }
 

@@ -47,6 +47,11 @@ public:
   Result<std::string> describe(const Program &program) { return resume.describe(program); }
 
 private:
+  /// The folder that adapters start from; empty: there is none.
+  const std::string &adapter() const;
+  /// Reads what files have for the states.
+  Status load(Executor &executor);
+
   const TrainOptions &options;
   Resume resume;
   uint64_t seedOfRun = 0;

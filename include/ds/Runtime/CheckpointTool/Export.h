@@ -1,8 +1,9 @@
 //===- Export.h - A checkpoint as a folder of a Hugging Face model -----------------------===//
 //
 // Parameters and buffers, in their exact values or rounded, in one or several safetensors files with an
-// index. The folder appears at once, by one rename, when all of it has been written and synced; what fails
-// leaves nothing behind.
+// index. Of a model with adapters these alone, as PEFT keeps them, or the weights that they are added to. The
+// folder appears at once, by one rename, when all of it has been written and synced; what fails leaves
+// nothing behind.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_RUNTIME_CHECKPOINTTOOL_EXPORT_H
@@ -25,6 +26,7 @@ struct ExportOptions {
   uint64_t maxShardBytes = 5'000'000'000; ///< of tensors in a file; a larger tensor has a file of its own
   std::string config = {}; ///< a config.json to go with it; empty: the one that the model came from, if any
   bool tied = false;       ///< also a copy under each other name of a tensor
+  bool merge = false;      ///< of a model with adapters: weights with them added; else the adapters alone
 };
 
 struct ExportReport {
@@ -32,6 +34,7 @@ struct ExportReport {
   std::vector<std::string> files;
   std::vector<std::string> tiedNames; ///< left out
   bool hasConfig = false;
+  bool isAdapter = false; ///< a folder of PEFT
 };
 
 /// Invalid: a value does not fit the type, a type that is not converted, a config.json that is none. Corrupt:

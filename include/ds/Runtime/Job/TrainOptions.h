@@ -28,6 +28,7 @@ struct TrainOptions {
   bool evalOnly = false;  ///< the loss of `evalData`, or of `data`, and no step
   uint64_t evalEvery = 0; ///< steps between evaluations; 0: only after the last step
   std::string weights;    ///< a file or directory, or kFromSeed
+  std::string adapter;    ///< a folder of PEFT; empty: drawn, or in `weights`
   std::string saveWeights;
   std::string logJsonl;
   bool logAllRanks = false;         ///< each rank writes a log, named as its trace

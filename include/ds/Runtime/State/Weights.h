@@ -23,9 +23,17 @@ Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired,
 /// Reads parameters and buffers from `path`. A file that does not match is refused with ExitCode::Invalid and
 /// the lists of missing, unknown and different tensors, before any state is touched. A tensor has the type of
 /// its state; a 16-bit parameter or one with a master takes wider and narrower floats too. Names that the
-/// program declares unused are passed over. `path` is a .safetensors file, the index of shards, or a
-/// directory with either.
+/// program declares unused are passed over, and adapters may be missing, all of them: they stay as they were
+/// drawn. `path` is a .safetensors file, the index of shards, or a directory with either.
 Status loadWeights(Executor &executor, const std::string &path);
+
+/// Reads the adapters, and nothing else, from the weights in `folder`, as PEFT writes it. Invalid, before any
+/// state is touched: they are those of another model.
+Status loadAdapter(Executor &executor, const std::string &folder);
+
+/// Refuses, with Invalid, a program without adapters, and a folder whose adapters have other sizes or another
+/// scale than the program's.
+Status checkAdapter(const Program &program, const std::string &folder);
 
 /// Writes parameters and buffers under all their names, atomically. With a `communicator` every rank calls
 /// it: rank 0 writes the file and collects what others hold of a tensor, piece by piece, and all ranks return
