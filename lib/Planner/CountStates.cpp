@@ -33,6 +33,15 @@ static int64_t &countFor(report::StateBytes &bytes, Role role) {
   llvm_unreachable("all roles are counted");
 }
 
+/// Whether `state` holds parameters that are not trained, of one or of a bucket, which has either kind alone.
+static bool isFrozen(StateOp state, SymbolTable &symbols) {
+  if (state.getRole() != Role::Parameter || !state.getBucket())
+    return state.getRole() == Role::Parameter && !state.getTrainable();
+  auto bucket = symbols.lookup<BucketOp>(*state.getBucket());
+  auto first = symbols.lookup<StateOp>(cast<FlatSymbolRefAttr>(bucket.getMembers()[0]).getValue());
+  return !first.getTrainable();
+}
+
 report::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment) {
   DenseSet<Attribute> members;
   llvm::StringMap<int64_t> memberElements; // by bucket
@@ -55,22 +64,26 @@ report::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment)
       content = content.clone({memberElements.lookup(*state.getBucket())});
     bool isDivided = state.getBucket() && state.isSharded();
     int64_t ranks = state.getTensorType().getNumElements() / state.getLocalType().getNumElements();
-    countFor(isDivided ? divided[ranks] : whole, state.getRole()) +=
-        bytesOf(state.getBucket() ? content : state.getLocalType());
+    report::StateBytes &counts = isDivided ? divided[ranks] : whole;
+    const int64_t bytes = bytesOf(state.getBucket() ? content : state.getLocalType());
+    countFor(counts, state.getRole()) += bytes;
+    if (isFrozen(state, symbols))
+      counts.frozen += bytes;
   }
   for (auto [ranks, bytes] : divided) {
     whole.parameters += bytes.parameters / ranks;
     whole.gradients += bytes.gradients / ranks;
     whole.optimizer += bytes.optimizer / ranks;
+    whole.frozen += bytes.frozen / ranks;
   }
   whole.padding = memory - whole.parameters - whole.gradients - whole.optimizer - whole.scalars;
   return whole;
 }
 
-int64_t mlir::ds::countParameters(ModuleOp module) {
+int64_t mlir::ds::countParameters(ModuleOp module, bool onlyTrained) {
   int64_t elements = 0;
   for (auto state : module.getOps<StateOp>())
-    if (state.getRole() == Role::Parameter && !state.getBucket())
+    if (state.getRole() == Role::Parameter && !state.getBucket() && (state.getTrainable() || !onlyTrained))
       elements += state.getTensorType().getNumElements();
   return elements;
 }

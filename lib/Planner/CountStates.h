@@ -12,8 +12,8 @@ namespace mlir::ds {
 /// planner rounds a state's memory up to.
 ::ds::report::StateBytes countStateBytes(ModuleOp module, int64_t alignment);
 
-/// Elements of all parameters of the model, tied ones once.
-int64_t countParameters(ModuleOp module);
+/// Elements of all parameters of the model, or of those that are trained, tied ones once.
+int64_t countParameters(ModuleOp module, bool onlyTrained = false);
 
 } // namespace mlir::ds
 

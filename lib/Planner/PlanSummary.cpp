@@ -175,6 +175,8 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   report::PlanReport report;
   report::RankPlan rank;
   report.parameters = countParameters(module);
+  if (const int64_t trained = countParameters(module, /*onlyTrained=*/true); trained < report.parameters)
+    report.trainedParameters = trained;
   addMemory(module, rank);
   double flops = flopsPerStep(module);
   report.predicted = predictStep(module, rates, flops);

@@ -41,6 +41,8 @@ static Json rankJson(const RankPlan &rank) {
                     {"optimizer", rank.states.optimizer},
                     {"padding", rank.states.padding},
                     {"scalars", rank.states.scalars}};
+  if (rank.states.frozen > 0)
+    json["states"]["frozen_parameters"] = rank.states.frozen;
   json["arenas"] = {{"device", rank.deviceArena}, {"host", rank.hostArena}, {"nvme", rank.nvmeArena}};
   for (const StorageDirectory &each : rank.nvmePaths)
     json["nvme_paths"].push_back({{"path", each.path}, {"bytes", each.bytes}});
@@ -214,6 +216,12 @@ static Json inputJson(const std::string &text) {
   return value.is_number_float() ? number(value.get<double>()) : value;
 }
 
+static void addParameters(Json &json, const PlanReport &report) {
+  json["parameters"] = report.parameters;
+  if (report.trainedParameters)
+    json["trained_parameters"] = *report.trainedParameters;
+}
+
 std::string printPlanJson(const PlanReport &report) {
   Json json;
   json["schema"] = 1;
@@ -246,7 +254,7 @@ std::string printPlanJson(const PlanReport &report) {
     json["predicted"]["terms"].push_back(
         {{"name", term.name}, {"seconds", number(term.seconds)}, {"source", term.source}});
   json["flops_per_step"] = number(report.flopsPerStep);
-  json["parameters"] = report.parameters;
+  addParameters(json, report);
   json["notes"] = report.notes;
   json["model"] = report.model;
   json["target"] = report.target;

@@ -33,6 +33,8 @@ static void printTitle(TextPage &page, const PlanReport &report) {
                      (report.target.empty() ? "" : " for " + report.target);
   page.line(page.paint(text, "1"));
   text = count(double(report.parameters)) + " parameters";
+  if (report.trainedParameters)
+    text += ", " + count(double(*report.trainedParameters)) + " of them trained";
   if (report.flopsPerStep > 0)
     text +=
         ", " + count(report.flopsPerStep) + (report.flopsPerStep >= 999.95 ? "FLOP" : " FLOP") + " a step";

@@ -32,8 +32,10 @@ static void printStates(TextPage &page, const RankPlan &rank,
     page.line("  " + left(name, 14) + right(formatBytes(bytes), 11) + right(formatExact(bytes), 22) +
               " bytes");
   };
-  row("parameters", states.parameters), row("gradients", states.gradients),
-      row("optimizer", states.optimizer);
+  row("parameters", states.parameters);
+  if (states.frozen > 0)
+    row("of them frozen", states.frozen);
+  row("gradients", states.gradients), row("optimizer", states.optimizer);
   row("scalars", states.scalars), row("padding", states.padding), row("together", total);
   if (checkpoint)
     page.line("  A checkpoint has " + formatBytes(checkpoint->bytes) +

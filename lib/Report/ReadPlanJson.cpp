@@ -17,9 +17,13 @@ static void readFigures(JsonReader &in, RankPlan &rank, const Json &json, const 
   rank.stage = in.small(json, path, "stage");
   const std::string statesPath = joinKeys(path, "states"), arenasPath = joinKeys(path, "arenas");
   const Json &states = in.member(json, path, "states"), &arenas = in.member(json, path, "arenas");
-  rank.states = {in.bytes(states, statesPath, "parameters"), in.bytes(states, statesPath, "gradients"),
-                 in.bytes(states, statesPath, "optimizer"), in.bytes(states, statesPath, "padding"),
-                 states.contains("scalars") ? in.bytes(states, statesPath, "scalars") : 0};
+  rank.states = {in.bytes(states, statesPath, "parameters"),
+                 in.bytes(states, statesPath, "gradients"),
+                 in.bytes(states, statesPath, "optimizer"),
+                 in.bytes(states, statesPath, "padding"),
+                 states.contains("scalars") ? in.bytes(states, statesPath, "scalars") : 0,
+                 states.contains("frozen_parameters") ? in.bytes(states, statesPath, "frozen_parameters")
+                                                      : 0};
   rank.deviceArena = in.bytes(arenas, arenasPath, "device");
   rank.hostArena = in.bytes(arenas, arenasPath, "host");
   rank.nvmeArena = in.bytes(arenas, arenasPath, "nvme");
@@ -240,6 +244,8 @@ static PlanReport readReport(JsonReader &in, const Json &json) {
   report.predicted = readPrediction(in, in.member(json, "", "predicted"), "predicted");
   report.flopsPerStep = in.real(json, "", "flops_per_step").value_or(0);
   report.parameters = in.bytes(json, "", "parameters");
+  if (json.is_object() && json.contains("trained_parameters"))
+    report.trainedParameters = in.bytes(json, "", "trained_parameters");
   report.model = in.text(json, "", "model", false);
   const Json &notes = in.list(json, "", "notes", false);
   for (size_t i = 0; i < notes.size() && !in.error; ++i)

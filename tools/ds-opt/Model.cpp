@@ -3,6 +3,7 @@
 
 #include "CommandLine/Notes.h"
 #include "SetOverlay.h"
+#include "TrainedPart.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Import/HfModel.h"
@@ -331,6 +332,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
       isConfig ? buildFromConfig(options, config, context, model) : parseInput(options, text, context, model);
   if (!read)
     return read.error();
+  if (Status status = chooseTrained(*model.module, options); !status)
+    return status.error();
   Status settled = options.inputKind() == InputKind::Mlir ? settleTraining(model, options, config)
                                                           : setFromConfig(*model.module, options, config);
   if (!settled)

@@ -26,6 +26,7 @@ struct StateBytes {
   int64_t parameters = 0, gradients = 0, optimizer = 0;
   int64_t padding = 0; ///< alignment and bucket padding, in none of the others
   int64_t scalars = 0; ///< rank-0 bookkeeping: step number, rate, loss scale
+  int64_t frozen = 0;  ///< of the parameters: those that are not trained
 };
 
 /// A buffer that is live at the peak.
@@ -246,6 +247,7 @@ struct PlanReport {
   int64_t tokensPerStep = 0;                ///< of all ranks; 0: the model reads none
   std::optional<TrainingRun> run;           ///< none: no question was asked about it
   int64_t parameters = 0;                   ///< elements
+  std::optional<int64_t> trainedParameters; ///< elements; none: all are trained
   std::optional<LossChunks> lossChunks;     ///< none: losses are whole
   std::vector<Recomputed> recomputed;       ///< what costs most seconds first
   std::vector<ResidentValue> largestValues; ///< the largest first

@@ -72,9 +72,32 @@ Status ds::opt::checkPlanner(const Options &options) {
   return {};
 }
 
+/// Chooses for a model of which a part is trained. Rules count all parameters as trained.
+static Result<Basis> chooseForPart(const Options &options, const config::Config &config) {
+  const std::string part = options.partOption();
+  auto refuse = [&](const std::string &what, const std::string &hint) {
+    return Error{ExitCode::Invalid,
+                 what + " plans by rules, which count all parameters as trained, but " + part +
+                     " trains a part of them",
+                 hint};
+  };
+  if (!options.planChoice.empty())
+    return refuse("--plan auto",
+                  "compare plans of the program itself with --what-if, or ask for --max-batch");
+  if (options.basis == "rules")
+    return refuse("--basis rules", "leave --basis out: the program itself is planned");
+  const std::vector<config::Refusal> refusals = config::refusedForProgram(config);
+  if (!refusals.empty() && options.basis == "auto")
+    return refuse(refusals.front().key + " = " + refusals.front().value,
+                  "drop the key: the program itself is planned then");
+  return Basis{true, "rules count all parameters as trained, and " + part + " trains a part of them"};
+}
+
 Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config &config) {
   if (options.clusterName().empty())
     return Basis{};
+  if (!options.partOption().empty())
+    return chooseForPart(options, config);
   if (!options.planChoice.empty())
     return Basis{false, "a search through many plans"};
   if (options.basis != "auto")

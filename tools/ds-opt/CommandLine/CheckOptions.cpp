@@ -1,6 +1,7 @@
 //===- CheckOptions.cpp - What a command line is refused for -----------------------===//
 #include "CheckOptions.h"
 
+#include "AdapterOptions.h"
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Runtime/Files/Outputs.h"
 #include "ds/Runtime/Formats/SafeTensors.h"
@@ -28,6 +29,8 @@ Status ds::opt::checkOptions(const Options &options) {
                  "add --tokens N, the tokens that the whole run trains on"};
   if (options.weights != "archive" && options.weights != "none")
     return Error{ExitCode::Usage, "--weights expects archive or none, but got '" + options.weights + "'", ""};
+  if (Result<std::optional<AdapterRequest>> adapters = adapterRequest(options); !adapters)
+    return adapters.error();
   if (options.asksForPictures() && options.emit == Emit::Ir)
     return Error{ExitCode::Usage, "--plan-html and --memviz are of a plan, which --emit=ir does not make",
                  "write --emit=plan"};

@@ -9,6 +9,7 @@
 
 #include "Options.h"
 #include "ds/Config/ForeignConfig.h"
+#include "ds/Import/BuiltinModels.h"
 #include "ds/Support/Descriptor.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -166,4 +167,13 @@ Status ds::opt::checkTerminal(const Options &options, bool writesBytecode) {
   return Error{ExitCode::Usage,
                std::string(isProgram ? "a program" : "bytecode") + " is binary, and the output is a terminal",
                "name a file with -o, or send it through a pipe"};
+}
+
+std::string ds::opt::modelFile(const std::string &input) {
+  const bool isName = !llvm::sys::fs::exists(input) && !builtinModelText(input).empty();
+  if (!llvm::sys::fs::is_directory(input) && (!isName || llvm::StringRef(input).ends_with(".json")))
+    return input;
+  llvm::SmallString<256> file(input);
+  llvm::sys::path::append(file, "config.json");
+  return file.str().str();
 }

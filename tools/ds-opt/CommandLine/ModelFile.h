@@ -4,9 +4,14 @@
 
 #include "ds/Support/Error.h"
 
+#include <string>
+
 namespace ds::opt {
 
 struct Options;
+
+/// The file that is meant: of a folder its config.json, and of a published model that has a name as well.
+std::string modelFile(const std::string &input);
 
 /// Refuses, in words of its own, an input that plainly is something else than a model: weights, a program, a
 /// text for people, a configuration. What may be a model is left to who reads it, and so are pipes.

@@ -8,6 +8,7 @@
 
 #include "Describe.h"
 #include "LineErrors.h"
+#include "ModelFile.h"
 #include "Notes.h"
 #include "ds/Config/Cluster.h"
 #include "ds/Import/BuiltinModels.h"
@@ -65,6 +66,13 @@ struct CommandLine {
   cl::list<std::string> noDecay{"no-decay", cl::cat(ofModel),
                                 cl::desc("Parameters that weight decay leaves alone"),
                                 cl::value_desc("REGEX")};
+  cl::list<std::string> freeze{"freeze", cl::cat(ofModel),
+                               cl::desc("Parameters that are not trained: names with * for any text"),
+                               cl::value_desc("PATTERN")};
+  cl::list<std::string> lora{
+      "lora", cl::cat(ofModel),
+      cl::desc("Train adapters of these linear layers alone, as PEFT's LoRA; or those of its folder"),
+      cl::value_desc("PATTERN:RANK[:ALPHA[:DROPOUT]]|DIR")};
   cl::list<std::string> diff{
       "diff", cl::cat(ofQuestions),
       cl::desc("Compare two plans of --plan-json, a plan and a log of ds-run, or the two traces of --trace"),
@@ -311,16 +319,6 @@ static void readPrinting(const CommandLine &line, Options &options) {
                   "--print-config expects short, all or json, but got '" + line.printConfig + "'", ""})));
 }
 
-/// The file that is meant: of a folder its config.json, and of a published model that has a name as well.
-static std::string modelFile(const std::string &input) {
-  const bool isName = !llvm::sys::fs::exists(input) && !builtinModelText(input).empty();
-  if (!llvm::sys::fs::is_directory(input) && (!isName || llvm::StringRef(input).ends_with(".json")))
-    return input;
-  llvm::SmallString<256> file(input);
-  llvm::sys::path::append(file, "config.json");
-  return file.str().str();
-}
-
 /// Prints a list that is asked for, and ends the process.
 static void printLists(const CommandLine &line) {
   if (line.describeOptions)
@@ -365,6 +363,8 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
     options.sets.push_back(line.tf32 ? "allow_tf32=true" : "allow_tf32=false");
   options.inputs.assign(line.inputs.begin(), line.inputs.end());
   options.noDecay.assign(line.noDecay.begin(), line.noDecay.end());
+  options.freeze.assign(line.freeze.begin(), line.freeze.end());
+  options.lora.assign(line.lora.begin(), line.lora.end());
   options.diff.assign(line.diff.begin(), line.diff.end());
   readQuestions(line, options);
   options.loss = line.loss;

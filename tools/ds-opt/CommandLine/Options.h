@@ -25,6 +25,8 @@ struct Options : planner::PlanSettings {
   std::string output;               ///< "-" is stdout
   std::string config;               ///< empty: none
   std::vector<std::string> noDecay; ///< regular expressions
+  std::vector<std::string> freeze;  ///< globs over names of parameters
+  std::vector<std::string> lora;    ///< PATTERN:RANK[:ALPHA[:DROPOUT]] each, or one folder of PEFT
   std::vector<std::string> diff;    ///< two plans
   std::string cluster;              ///< file or name of --cluster; empty: none is given
   std::string planChoice;           ///< "auto" or empty
@@ -61,6 +63,8 @@ struct Options : planner::PlanSettings {
   std::string clusterName() const;
   /// The first question about other plans, as it is spelt; empty: none.
   std::string question() const;
+  /// The option by which not all of the model is trained; empty: there is none.
+  std::string partOption() const { return !lora.empty() ? "--lora" : freeze.empty() ? "" : "--freeze"; }
   /// A page, or a snapshot for PyTorch's visualiser.
   bool asksForPictures() const { return !planHtml.empty() || !memviz.empty() || !trace.empty(); }
   /// True when the arguments ask for nothing but MLIR in, passes, MLIR out.
