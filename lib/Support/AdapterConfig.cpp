@@ -18,7 +18,7 @@
 namespace ds {
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json; // PEFT takes the first name that a layer ends with
 
 /// Keys of no consequence for the numbers.
 constexpr std::array kIgnored = {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 namespace ds {
@@ -22,10 +23,20 @@ static Number mostCommon(const std::vector<AdapterLayer> &layers, Number Adapter
   return std::ranges::max_element(counts, {}, [](const auto &entry) { return entry.second; })->first;
 }
 
-/// The end of a layer's name that PEFT finds it by. Releases before 0.15 want something before a key.
-static std::string keyOf(const std::string &layer) {
-  const size_t dot = layer.find('.');
-  return dot == layer.npos ? layer : layer.substr(dot + 1);
+/// The layers whose `number` is not what `most` have, and those whose names end as theirs, with longer names
+/// first: PEFT takes the first name that a layer ends with.
+template <class Number>
+static std::vector<AdapterLayer> exceptionsOf(const std::vector<AdapterLayer> &layers,
+                                              Number AdapterSize::*number, Number most) {
+  std::vector<AdapterLayer> differing, all;
+  std::ranges::copy_if(layers, std::back_inserter(differing),
+                       [&](const AdapterLayer &layer) { return layer.size.*number != most; });
+  std::ranges::copy_if(layers, std::back_inserter(all), [&](const AdapterLayer &layer) {
+    return std::ranges::any_of(
+        differing, [&](const AdapterLayer &other) { return endsWithComponents(layer.name, other.name); });
+  });
+  std::ranges::stable_sort(all, std::greater(), [](const AdapterLayer &layer) { return layer.name.size(); });
+  return all;
 }
 
 /// A whole number where it is one, as people write alpha.
@@ -38,12 +49,10 @@ std::string spellAdapterConfig(const AdapterDescription &adapters) {
   const auto rank = mostCommon(adapters.layers, &AdapterSize::rank);
   const auto alpha = mostCommon(adapters.layers, &AdapterSize::alpha);
   Json ranks = Json::object(), alphas = Json::object();
-  for (const AdapterLayer &layer : adapters.layers) {
-    if (layer.size.rank != rank)
-      ranks[keyOf(layer.name)] = layer.size.rank;
-    if (layer.size.alpha != alpha)
-      alphas[keyOf(layer.name)] = numberOf(layer.size.alpha);
-  }
+  for (const AdapterLayer &layer : exceptionsOf(adapters.layers, &AdapterSize::rank, rank))
+    ranks[layer.name] = layer.size.rank;
+  for (const AdapterLayer &layer : exceptionsOf(adapters.layers, &AdapterSize::alpha, alpha))
+    alphas[layer.name] = numberOf(layer.size.alpha);
   Json json = {{"peft_type", "LORA"},
                {"task_type", nullptr},
                {"base_model_name_or_path", nullptr},

@@ -24,8 +24,7 @@ std::string_view layerOfAdapter(std::string_view name) {
   return name.substr(kPrefix.size(), name.size() - kPrefix.size() - kA.size());
 }
 
-/// Whether `name` ends with the components of `suffix`.
-static bool endsWithComponents(std::string_view name, std::string_view suffix) {
+bool endsWithComponents(std::string_view name, std::string_view suffix) {
   return name.ends_with(suffix) &&
          (name.size() == suffix.size() || name[name.size() - suffix.size() - 1] == '.');
 }
@@ -37,13 +36,14 @@ bool AdapterRule::matches(std::string_view name) const {
 }
 
 AdapterSize AdapterRequest::sizeOf(const AdapterRule &rule, std::string_view layer) const {
-  AdapterSize size = rule.size;
+  std::optional<int64_t> rank;
+  std::optional<double> alpha;
   for (const AdapterException &exception : exceptions)
     if (endsWithComponents(layer, exception.suffix)) {
-      size.rank = exception.rank.value_or(size.rank);
-      size.alpha = exception.alpha.value_or(size.alpha);
+      rank = rank ? rank : exception.rank;
+      alpha = alpha ? alpha : exception.alpha;
     }
-  return size;
+  return {rank.value_or(rule.size.rank), alpha.value_or(rule.size.alpha)};
 }
 
 std::optional<AdapterSize> AdapterRequest::find(std::string_view layer) const {

@@ -6,13 +6,15 @@
 From a folder of PEFT with random factors: the loss, each factor's gradient and three steps of AdamW are PyTorch's to
 1e-6 by norm; nothing else changes. 2 and 4 ranks of ZeRO 3 that offload and recompute have the bits of one rank on as many
 micro-batches, also when they resume what one rank began. What ds-ckpt exports is a folder of PEFT with the trained factors, from which a
-run begins where the other ended, and the merged weights have the loss of the model with its adapters.
+run begins where the other ended, and the merged weights have the loss of the model with its adapters. In bf16 frozen
+parameters are rounded and have no master. Adapters of another model are refused.
 """
 
 import argparse
 import json
 import os
 import shutil
+import subprocess
 
 import numpy as np
 import torch
@@ -32,7 +34,7 @@ STEPS, TOLERANCE = 3, 1e-6
 ADAPTERS = {
     "gpt2": {"r": 4, "lora_alpha": 16, "target_modules": ["c_attn", "c_proj"], "fan_in_fan_out": True},
     "llama": {"r": 4, "lora_alpha": 6, "target_modules": ["q_proj", "v_proj", "down_proj"], "use_rslora": True,
-              "rank_pattern": {"layers.1.mlp.down_proj": 7}},
+              "rank_pattern": {"model.layers.1.mlp.down_proj": 7}},
 }
 ADAMW = {"type": "AdamW", "params": {"lr": 0.01, "betas": [0.9, 0.99], "eps": 1e-8, "weight_decay": 0.1}}
 HEAVY = {"zero_optimization": {"stage": 3, "offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"},
@@ -73,7 +75,7 @@ class Job:
         with open(config, "w") as file:
             json.dump({"train_micro_batch_size_per_gpu": check_hf.BATCH, "gradient_clipping": 0.0, **changes}, file)
         run("ds-opt", os.path.join(self.base, "config.json"), "--config", config, "--ranks", ranks,
-            *(part or ["--lora", self.folder]), "--emit=program", "-o", path)
+            *(["--lora", self.folder] if part is None else part), "--emit=program", "-o", path)
         return path
 
     def train(self, program, steps, ranks=1, extra=None):
@@ -211,6 +213,64 @@ def check_export(job, saved, trained):
     return complaints
 
 
+def refusals(job):
+    """Files that are no adapters of the program, and exports that are asked for of nothing: what is said of each."""
+    good = lora.values(job.adapters)
+    first, *_, last = sorted(good)
+    cases = {
+        f"missing (1): {first}": {name: value for name, value in good.items() if name != first},
+        "unknown (1): base_model.model.other.lora_A.weight": {**good, "base_model.model.other.lora_A.weight": good[first]},
+        f"different (1): {last} is [{good[last].shape[0]}, {good[last].shape[1] + 1}], expected [{good[last].shape[0]}, {good[last].shape[1]}]":
+            {**good, last: np.pad(good[last], ((0, 0), (0, 1)))},
+    }
+    program, base = os.path.join(job.out, "adamw.dsx"), os.path.join(job.base, "model.safetensors")
+    folder, data = os.path.join(job.out, "wrong"), ["--data", os.path.join(job.base, "data.safetensors"), "--steps", "1"]
+    lora.save(folder, job.adapters, job.adapters_config)
+    weights = safetensors_io.load(base)
+    commands = []
+    for number, (text, tensors) in enumerate(cases.items()):
+        path = os.path.join(f"{folder}-{number}", "adapter_model.safetensors")
+        shutil.copytree(folder, os.path.dirname(path))
+        safetensors_io.save(path, tensors)
+        commands.append((text, ["ds-run", program, *data, "--weights", base, "--adapter", os.path.dirname(path)]))
+    # Weights with some of the adapters are as damaged as weights with some of the layers.
+    safetensors_io.save(folder + ".safetensors", {**weights, **{name: value for name, value in good.items() if name != first}})
+    commands.append((f"missing (1): {first}", ["ds-run", program, *data, "--weights", folder + ".safetensors"]))
+    whole = job.train(job.compile("whole", {"optimizer": ADAMW}, part=[]), 1, extra=["--weights", base, "--save", folder + "-whole"])
+    assert whole[0], "a run without adapters"
+    commands.append(("--merge: the checkpoint has no adapters", ["ds-ckpt", "export", folder + "-whole", folder + "-merged", "--merge"]))
+    commands.append(("--tied and --config are of a model's weights", ["ds-ckpt", "export", os.path.join(job.out, "checkpoints-2"), folder + "-tied", "--tied"]))
+    complaints = []
+    for text, command in commands:
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode != 3 or text not in " ".join(done.stdout.split()):
+            complaints.append(f"{' '.join(command)}: exit code {done.returncode}, expects 3 and '{text}': {done.stdout}")
+    return complaints
+
+
+def check_low(job):
+    """In bf16: frozen parameters are the base rounded, factors have masters, and the loss is near."""
+    base = safetensors_io.load(os.path.join(job.base, "model.safetensors"))
+    start = ["--weights", os.path.join(job.base, "model.safetensors"), "--adapter", job.folder]
+    exact, _ = job.train(os.path.join(job.out, "alone-2.dsx"), STEPS, extra=start)
+    complaints = []
+    for name, changes, ranks in ("bf16", {"gradient_accumulation_steps": 2}, 1), ("bf16-ranks", HEAVY, 2):
+        program = job.compile(name, {"optimizer": ADAMW, "bf16": {"enabled": True}, **changes}, ranks)
+        log, after = job.train(program, STEPS, ranks, start)
+        for name, value in base.items():
+            off = np.abs(after[name] - value)
+            if not np.all(off <= 2 ** -8 * np.abs(value)):
+                complaints.append(f"{program}: {name}: is not the base's value in bf16")
+        # A master has more bits than bf16, whose lower 16 bits as f32 are zero.
+        complaints += [f"{program}: {name}: has no master" for name in lora.parameters(job.adapters)
+                       if not np.any(after[name].view(np.uint32) & 0xffff)]
+        complaints += [f"{program}: {name}: has a master" for name in base if np.any(after[name].view(np.uint32) & 0xffff)]
+        for step, (ours, theirs) in enumerate(zip(log, exact)):
+            if not compare.difference(ours["loss"], theirs["loss"]) < 0.05:
+                complaints.append(f"{program}: step {step + 1}: loss {ours['loss']} against {theirs['loss']}")
+    return complaints
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("family", choices=sorted(ADAPTERS))
@@ -224,7 +284,7 @@ def main():
     for ranks in 2, 4:
         more, saved, trained = check_ranks(job, ranks)
         complaints += more
-    complaints += check_export(job, saved, trained)
+    complaints += check_export(job, saved, trained) + check_low(job) + refusals(job)
     finish(complaints, f"{len(job.adapters)} adapters train as PyTorch's do")
 
 

@@ -84,11 +84,13 @@ TEST(AdapterConfig, RefusesWhatWouldComputeSomethingElse) {
 }
 
 TEST(AdapterConfig, IsReadAsItIsSpelled) {
-  const AdapterDescription adapters{{{"m.h.0.q", {4, 8}}, {"m.h.1.q", {4, 8}}, {"m.h.1.fc", {7, 2.5}}},
-                                    {"q", "m.h.1.fc"},
-                                    0.25,
-                                    true,
-                                    true};
+  // Of the last three, each ends as the one before.
+  const AdapterDescription adapters{
+      {{"m.h.0.q", {4, 8}}, {"m.h.1.q", {4, 8}}, {"fc", {7, 2.5}}, {"m.fc", {4, 8}}, {"n.m.fc", {5, 8}}},
+      {"q", "fc"},
+      0.25,
+      true,
+      true};
   const Result<AdapterRequest> request = parseAdapterConfig(spellAdapterConfig(adapters), "a.json");
   ASSERT_TRUE(request);
   for (const AdapterLayer &layer : adapters.layers) {

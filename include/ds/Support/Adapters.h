@@ -30,6 +30,9 @@ std::string adapterNameB(std::string_view layer);
 /// The layer whose adapter is named so, of either factor; empty where the name is none of an adapter.
 std::string_view layerOfAdapter(std::string_view name);
 
+/// Whether `name` ends with the components of `suffix`, as "h.0.fc" does with "0.fc" and with "fc".
+bool endsWithComponents(std::string_view name, std::string_view suffix);
+
 struct AdapterSize {
   int64_t rank = 8;
   double alpha = 8;
@@ -45,7 +48,8 @@ struct AdapterRule {
   bool matches(std::string_view name) const;
 };
 
-/// What differs for some of the layers: PEFT's rank_pattern and alpha_pattern.
+/// What differs for some of the layers: PEFT's rank_pattern and alpha_pattern. Of several that match a layer
+/// the first counts.
 struct AdapterException {
   std::string suffix;
   std::optional<int64_t> rank;

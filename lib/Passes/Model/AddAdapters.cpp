@@ -178,7 +178,9 @@ static StringRef lastComponent(StringRef name) {
   return name.rsplit('.').second.empty() ? name : name.rsplit('.').second;
 }
 
-/// Names by which PEFT finds exactly `layers`: their last components, where all layers that end so are meant.
+/// Names by which PEFT finds `layers`: their last components, where all layers that end so are meant. Where
+/// others end with a whole name, PEFT gives those adapters as well, for which the files have no values and
+/// which change nothing.
 static std::vector<std::string> targetsOf(ModuleOp module, ArrayRef<Layer> layers) {
   llvm::StringSet<> meant, left; // names; last components of layers that are not meant
   for (const Layer &layer : layers)

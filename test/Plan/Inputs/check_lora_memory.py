@@ -3,7 +3,8 @@
     check_lora_memory.py PLAN.json...
 
 A rank of N keeps 2 bytes of each frozen parameter and 16 of each trained one, divided by N at stage 3, and nothing else
-but scalars and padding; the peak is that, padding and what the plan lists as live beside it, and no byte more.
+but scalars and padding; the peak is that, padding and what the plan lists as live beside it, and no byte more. What is
+reduced are the gradients of what is trained, of two micro-steps.
 """
 
 import json
@@ -29,6 +30,9 @@ def check(path):
             complaints.append(f"{path}: {together * plan['world']} bytes of states, not {2 * frozen + 16 * trained}")
         if sum(rank["at_peak"].values()) != rank["peak"]["bytes"]:
             complaints.append(f"{path}: the parts of the peak are not the peak")
+        reduced, micro_steps = plan["predicted"]["communication_bytes"].get("reduce_scatter", 0), 2
+        if plan["world"] > 1 and reduced != micro_steps * 2 * trained * (plan["world"] - 1) // plan["world"]:
+            complaints.append(f"{path}: {reduced} bytes are reduced, and not the gradients of {trained} parameters alone")
         kept = rank["at_peak"]["parameters"] + rank["at_peak"]["gradients"] + rank["at_peak"]["optimizer"]
         print(f"{path}: peak {rank['peak']['bytes']}, states {together}, at the peak {rank['at_peak']}, {kept} kept")
     return frozen, trained, complaints
