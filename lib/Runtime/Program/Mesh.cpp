@@ -1,9 +1,12 @@
 //===- Mesh.cpp - Named axes along which ranks differ --------------------------===//
 #include "ds/Runtime/Program/Mesh.h"
 
+#include "ds/Runtime/Program/Groups.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 namespace ds::rt {
 
@@ -167,6 +170,18 @@ std::vector<uint32_t> Mesh::group(uint32_t rank, AxisSet axes) const {
     ranks = std::move(finer);
   }
   return ranks;
+}
+
+std::vector<GroupUse> groupsOf(const Program &program) {
+  std::set<GroupUse> uses;
+  for (const Command &command : program.commands) {
+    if (command.kind != CommandKind::Collective)
+      continue;
+    const AxisSet axes = program.collectives[command.callee].axes;
+    if (program.mesh.size(axes) > 1)
+      uses.insert({command.stream, axes});
+  }
+  return {uses.begin(), uses.end()};
 }
 
 } // namespace ds::rt
