@@ -23,7 +23,8 @@ static rt::AttentionSizes attentionOf(const ModelShape &shape, const ParallelPla
 std::optional<double> attentionWorkspace(const ModelShape &shape, const ParallelPlan &plan,
                                          const config::Cluster &cluster, double room) {
   bool isGpu = cluster.device.architecture.starts_with("sm_");
-  if (!isGpu || !plan.flashAttention || plan.dtype == DType::F32)
+  const bool hasOnlyWindows = shape.windowShare() >= 1; // which cuDNN is not asked for
+  if (!isGpu || !plan.flashAttention || plan.dtype == DType::F32 || hasOnlyWindows)
     return std::nullopt;
   double usual = std::clamp(room, 0.0, static_cast<double>(rt::kUsualPieceBytes));
   auto pieces = rt::gradientPieces(attentionOf(shape, plan), /*causal=*/true, static_cast<uint64_t>(usual));

@@ -145,6 +145,26 @@ TEST(Rates, CausalAttentionIsHalfTheWork) {
   EXPECT_WITHIN(Rates(cluster).attentionSeconds(work, 1, DType::F16), 1.25 * full / 5e12, 1e-3);
 }
 
+/// Against a count of the pairs, one by one; half of the pairs on the diagonal are left out of both.
+TEST(Rates, WindowsLeaveWhatLiesInThem) {
+  for (bool isCausal : {true, false})
+    for (auto [queries, keys] : {std::pair(300, 300), {100, 300}, {300, 100}})
+      for (int window : {1, 40, 99, 299}) {
+        double pairs = 0;
+        for (int t = 0; t < queries; ++t)
+          for (int s = 0; s < keys; ++s) {
+            int own = t + keys - queries;
+            pairs += std::abs(own - s) < window && (!isCausal || s <= own) ? 1 : 0;
+          }
+        rt::AttentionWork work;
+        work.heads = work.width = 1, work.queries = queries, work.keys = keys;
+        work.window = window, work.isCausal = isCausal;
+        if (window < keys)
+          EXPECT_NEAR(attentionPairs(work), pairs, std::max(queries, window))
+              << queries << " " << keys << " " << window << " " << isCausal;
+      }
+}
+
 /// TFLOP/s of causal attention over a batch of 16384 positions of width 2048.
 static double attentionRate(const Rates &rates, double positions, double width, bool isGradient) {
   rt::AttentionWork work;

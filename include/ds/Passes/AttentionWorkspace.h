@@ -7,6 +7,12 @@
 
 namespace mlir::ds {
 
+/// Whether an attention or its gradient has what cuDNN is not asked for: a window, a cap or slopes.
+template <typename AttentionOpT>
+bool hasScoreForm(AttentionOpT op) {
+  return op.getWindow() || op.getCap() || op.getSlopes();
+}
+
 /// How cuDNN computes `op` in pieces of at most `usual` bytes where it can (AttentionPieces.h). Nothing for
 /// what is no attention, or none that cuDNN is asked for.
 std::optional<::ds::rt::AttentionPieces> cudnnPieces(CallOp op, uint64_t usual);
@@ -18,6 +24,10 @@ uint64_t gradientWorkspaceBytes(ModuleOp module, uint64_t usual);
 /// Whether the runtime's own kernels compute `command`, in f32, for want of the workspace that cuDNN asks
 /// for. Workspaces must have been assigned.
 bool lacksWorkspace(Operation *command);
+
+/// Whether the runtime's own kernels compute an attention on CUDA, in f32: cuDNN is not asked for it, or the
+/// workspace is missing that it wants. Requires an attention.
+bool isByOwnKernel(CallOp call);
 
 /// Gradients of attention in `module` that cuDNN is asked for; none where it is not for CUDA.
 SmallVector<CallOp> findCudnnGradients(ModuleOp module);

@@ -4,6 +4,7 @@
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Program/AttentionPieces.h"
@@ -270,8 +271,8 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
 /// takes where there is no room for larger ones; where there is none for the smallest, by other kernels.
 void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment) {
   const Segment &segment = segments[index];
-  if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16)
-    return;
+  if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16 || hasScoreForm(gradient))
+    return; // cuDNN is not asked for it
   ArrayRef<int64_t> query = tensorType(gradient.getQuery()).getShape(),
                     key = tensorType(gradient.getKey()).getShape();
   ::ds::rt::AttentionSizes sizes{uint64_t(query[0]), uint64_t(query[1]), uint64_t(key[1]),

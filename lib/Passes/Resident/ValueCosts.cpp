@@ -2,6 +2,7 @@
 #include "ValueCosts.h"
 
 #include "ds/Dialect/Emitter.h"
+#include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Runtime/Program/AttentionWork.h"
 
@@ -32,6 +33,14 @@ static double flopsOf(Operation *op) {
   return costs ? double(costs.getFlops()) : 0;
 }
 
+/// Reads what `op` computes; returns whether it has what cuDNN is not asked for.
+template <typename AttentionOpT>
+static bool readForm(AttentionOpT op, ::ds::rt::AttentionWork &work) {
+  work.isCausal = op.getCausal();
+  work.window = static_cast<double>(op.getWindow().value_or(0));
+  return hasScoreForm(op);
+}
+
 double ValueCosts::attentionSeconds(Operation *op, cost::DType dtype) const {
   // Both begin with queries [B, T, H, D] and keys [B, S, G, D].
   ArrayRef<int64_t> queries = tensorType(op->getOperand(0)).getShape(),
@@ -42,7 +51,9 @@ double ValueCosts::attentionSeconds(Operation *op, cost::DType dtype) const {
   work.width = double(queries[3]);
   auto gradient = dyn_cast<AttentionGradOp>(op);
   work.isGradient = gradient != nullptr;
-  work.isCausal = gradient ? gradient.getCausal() : cast<AttentionOp>(op).getCausal();
+  bool hasForm = gradient ? readForm(gradient, work) : readForm(cast<AttentionOp>(op), work);
+  if (hasForm && StringRef(rates.cluster().device.architecture).starts_with("sm_"))
+    dtype = cost::DType::F32; // in which the runtime's own kernels compute
   return rates.attentionSeconds(work, bytesOf(op->getOperands()) + bytesOf(op->getResults()), dtype);
 }
 

@@ -40,6 +40,10 @@ uint64_t mlir::ds::gradientWorkspaceBytes(ModuleOp module, uint64_t usual) {
   return most;
 }
 
+bool mlir::ds::isByOwnKernel(CallOp call) {
+  return isForCuda(call->getParentOfType<ModuleOp>()) && (lacksWorkspace(call) || !cudnnPieces(call, 1));
+}
+
 bool mlir::ds::lacksWorkspace(Operation *command) {
   auto call = dyn_cast<CallOp>(command);
   if (!call || !isAttention(call) || call.getWorkspace())

@@ -163,11 +163,14 @@ static rt::AttentionWork attentionOf(CallOp call, bool isGradient) {
     return cast<BufferType>(call.getBuffers()[i].getType()).getTensor().getShape();
   };
   ArrayRef<int64_t> queries = sizes(0), keys = sizes(1);
+  SmallVector<int64_t> values = llvm::map_to_vector(call.getParams(), toRuntimeParam);
+  const rt::AttentionParams params = rt::attentionParams({values.data(), values.size()});
   rt::AttentionWork work;
   work.heads = static_cast<double>(queries[0] * queries[2]);
   work.queries = static_cast<double>(queries[1]), work.keys = static_cast<double>(keys[1]);
   work.width = static_cast<double>(queries[3]);
-  work.isCausal = cast<IntegerAttr>(call.getParams()[0]).getInt() != 0;
+  work.window = static_cast<double>(params.window.value_or(0));
+  work.isCausal = params.isCausal;
   work.isGradient = isGradient;
   return work;
 }
@@ -182,8 +185,8 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   if (function == LibraryFn::Matmul)
     return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
   if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward) {
-    if (lacksWorkspace(call))
-      dtype = cost::DType::F32; // in which the runtime's own kernels compute
+    if (isByOwnKernel(call))
+      dtype = cost::DType::F32; // in which it computes
     return rates.attentionSeconds(attentionOf(call, function == LibraryFn::AttentionBackward), bytes, dtype);
   }
   if (rt::isConvolution(function))

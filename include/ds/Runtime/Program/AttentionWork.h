@@ -16,7 +16,7 @@ struct AttentionWork {
   double heads = 0; ///< query heads of all samples
   double queries = 0, keys = 0;
   double width = 0;  ///< elements of a head
-  double window = 0; ///< positions that one of causal attention sees, itself included; 0: all before it
+  double window = 0; ///< positions that one sees to either side, itself included; 0: all
   bool isCausal = true;
   bool isGradient = false;
 };
@@ -25,15 +25,27 @@ struct AttentionWork {
 /// gradients of scores, queries, keys and values.
 inline constexpr double kAttentionProducts = 2, kAttentionGradientProducts = 5;
 
-/// Pairs of a query and a key of one head that are computed. Causal attention skips half of them where there
-/// are as many queries as keys, and of a window all behind it; with a past before the queries nothing is
-/// taken off.
+/// Pairs of the first `positions` positions and those that lie at most `window` before them.
+constexpr double pairsBehind(double positions, double window) {
+  return positions <= window ? positions * positions / 2 : window * (positions - window / 2);
+}
+
+/// Pairs of a query and a key of one head that are computed. A window leaves those that lie in it: of causal
+/// attention before each query, which are the last of the keys, else behind it as well. Without one, causal
+/// attention skips half of the pairs where there are as many queries as keys; with a past before the queries
+/// nothing is taken off.
 constexpr double attentionPairs(const AttentionWork &work) {
-  double all = work.queries * work.keys;
-  if (!work.isCausal || work.queries != work.keys)
-    return all;
-  bool isNarrow = work.window > 0 && work.window < work.keys;
-  return isNarrow ? work.window * (work.keys - work.window / 2) : all / 2;
+  double all = work.queries * work.keys, w = work.window;
+  if (w <= 0 || w >= work.keys)
+    return work.isCausal && work.queries == work.keys ? all / 2 : all;
+  double past = work.keys > work.queries ? work.keys - work.queries : 0;
+  double pairs = pairsBehind(work.keys, w) - pairsBehind(past, w);
+  if (work.isCausal)
+    return pairs;
+  double early = work.queries > work.keys ? work.queries - work.keys : 0; // queries before the first key
+  early = early < w ? early : w;
+  pairs += pairsBehind(work.keys - past, w) + early * (w - early / 2);
+  return pairs < all ? pairs : all;
 }
 
 /// Its operations: 2 per multiplication and addition.
