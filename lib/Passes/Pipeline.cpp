@@ -23,9 +23,10 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 
-  // Spelled-out GELU and attention must be found before their gradients are spelled out too.
+  // Spelled-out GELU, attention and caps of logits must be found before their gradients are spelled out too.
   manager.addNestedPass<func::FuncOp>(createRaiseGelu());
   manager.addPass(createRaiseAttention());
+  manager.addNestedPass<func::FuncOp>(createRaiseLossCap());
   manager.addPass(createCanonicalizerPass());
 
   // Before differentiation, so that gradients follow the types; after raising, which knows f32 spellings

@@ -110,15 +110,19 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
   let summary = "Replaces spelled-out attention by ds.attention";
   let description = [{
     Recognises softmax(q k^T * scale + mask) v: products of rank 3 or 4, keys transposed by flag or by op, scaling by
-    constants before or after the first product, masks as a select with a very negative number or as an addend,
-    before or after scaling.
+    constants before or after the first product, c * tanh(x / c) of the scaled scores, masks as a select with a very
+    negative number or as an addend, before or after scaling.
 
     Requires: phase model, canonical and without common subexpressions (a transposition is one op; layers share
     their mask).
 
     Ensures:
-    - A mask that hides exactly the future, however it is computed from counters and constants, becomes `causal`;
+    - A mask that hides exactly the future, however it is computed from counters and constants, becomes `causal`; one
+      that hides what lies further off, or both, becomes `window`, whose conditions may also be masks of their own;
       another addend becomes `mask`, without its repetition over batch and heads.
+    - c * tanh(x / c) of the scores before all masks becomes `cap`.
+    - An addend that is a number for each head times counters that grow by the same from key to key (ALiBi: s - t, s, or
+      -|t - s| under a causal mask) becomes `slopes`; it may be rounded otherwise than the model rounds it.
     - A finite fill of at most -10^4 counts as minus infinity in a causal mask, where each row sees itself. A select
       that is not causal is not raised.
     - Heads that were transposed before the first dimension of the products are taken from before the transposition;
@@ -137,6 +141,28 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
     ```
     %ot, %lse = ds.attention %qt, %kt, %vt causal scale 1.0 : ...
     %o = ds.transpose %ot perm [0, 2, 1, 3] : tensor<2x16x4x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def RaiseLossCap : Pass<"ds-raise-loss-cap", "::mlir::func::FuncOp"> {
+  let summary = "Lets a cross-entropy cap its logits itself";
+  let description = [{
+    c * tanh(x / c) of the logits (Gemma 2, arXiv 2408.00118, section 2) stores them three times: divided, bent and
+    multiplied. Reshapes and slices may lie between that and the loss, as where labels are shifted.
+
+    Requires: phase model, canonical.
+
+    Ensures: (E1) such a loss has the attribute `cap` and reads x by way of the same reshapes and slices; (E2) where the
+    factor on x is not 1 / c within 10^-6 of it, x is multiplied by what is left; (E3) capped logits that something else
+    reads are left, as is a loss that has a cap.
+
+    ```
+    %d = ds.div %x, %thirty : tensor<8x100xf32>
+    %t = ds.tanh %d : tensor<8x100xf32>                       ->
+    %y = ds.mul %t, %thirty : tensor<8x100xf32>
+    %loss, %lse, %n = ds.cross_entropy %y, %j ignore_index -100 : ...    ... ds.cross_entropy %x, %j ignore_index -100 cap 3.000000e+01 : ...
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];

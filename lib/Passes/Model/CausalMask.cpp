@@ -1,160 +1,20 @@
-//===- CausalMask.cpp - Recognises masks that hide the future -------------------===//
+//===- CausalMask.cpp - Recognises masks that hide the future and the distant ----===//
 //
-// A causal mask is written in many ways: a comparison of counters in either sense, a triangle of ones, a
-// slice of a larger one, repeated over batch and heads. Instead of listing them, the condition is evaluated
-// at each (t, s), which decides the question whatever it is made of.
+// Such a mask is written in many ways: comparisons of counters in either sense, a triangle of ones, two of
+// them, a slice of a larger one, repeated over batch and heads. Instead of listing them, the condition is
+// evaluated at each (t, s), which decides the question whatever it is made of. The last row says how far one
+// sees: with 4 positions of a window of 2 it is 0 0 1 1.
 //
 //===----------------------------------------------------------------------------===//
 #include "CausalMask.h"
+#include "MaskElements.h"
 #include "ds/Dialect/Emitter.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 
-using Index = SmallVector<int64_t, 4>;
-
-/// More elements than this are not examined: 8192 positions squared.
-static constexpr int64_t kMaxElements = 1 << 26;
-/// One element of what is made of more ops than this, each counted for each reader, is not found out.
-static constexpr int64_t kMaxOps = 4096;
-
-namespace {
-/// Evaluates elements of tensors that are made of counters and constants. All numbers that occur in masks are
-/// exact in double precision.
-class ElementEvaluator {
-public:
-  std::optional<double> at(Value value, const Index &index) {
-    opsLeft = kMaxOps;
-    return evaluate(value, index);
-  }
-
-private:
-  std::optional<double> evaluate(Value value, const Index &index);
-  std::optional<double> atConstant(ConstantOp op, const Index &index);
-  std::optional<double> atReshape(ReshapeOp op, const Index &index);
-  std::optional<double> atElementwise(Operation *op, const Index &index);
-
-  DenseMap<Operation *, std::vector<double>> constants; ///< unpacked elements of the constants seen so far
-  int64_t opsLeft = 0;                                  ///< for the element that is asked for
-};
-} // namespace
-
-/// Row-major position of `index` in `shape`.
-static int64_t linearize(ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
-  int64_t position = 0;
-  for (auto [size, i] : llvm::zip_equal(shape, index))
-    position = position * size + i;
-  return position;
-}
-
-std::optional<double> ElementEvaluator::atConstant(ConstantOp op, const Index &index) {
-  if (std::optional<double> splat = getSplatValue(op.getResult()))
-    return splat;
-  std::vector<double> &elements = constants[op];
-  if (elements.empty()) {
-    auto values = dyn_cast<DenseElementsAttr>(op.getValue());
-    if (!values)
-      return std::nullopt;
-    if (isa<FloatType>(values.getElementType()))
-      for (const APFloat &value : values.getValues<APFloat>())
-        elements.push_back(value.convertToDouble());
-    else
-      for (const APInt &value : values.getValues<APInt>())
-        elements.push_back(value.getBitWidth() == 1 ? value.getZExtValue() : value.getSExtValue());
-  }
-  return elements[linearize(tensorType(op.getResult()).getShape(), index)];
-}
-
-std::optional<double> ElementEvaluator::atReshape(ReshapeOp op, const Index &index) {
-  int64_t position = linearize(tensorType(op.getResult()).getShape(), index);
-  ArrayRef<int64_t> shape = tensorType(op.getInput()).getShape();
-  Index source(shape.size());
-  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
-    source[dim] = position % shape[dim];
-    position /= shape[dim];
-  }
-  return evaluate(op.getInput(), source);
-}
-
-static bool compare(Predicate predicate, double a, double b) {
-  switch (predicate) {
-  case Predicate::EQ:
-    return a == b;
-  case Predicate::NE:
-    return a != b;
-  case Predicate::LT:
-    return a < b;
-  case Predicate::LE:
-    return a <= b;
-  case Predicate::GT:
-    return a > b;
-  case Predicate::GE:
-    return a >= b;
-  }
-  llvm_unreachable("all predicates are handled");
-}
-
-std::optional<double> ElementEvaluator::atElementwise(Operation *op, const Index &index) {
-  if (!isa<CompareOp, AddOp, SubOp, MulOp, NotOp, AndOp, OrOp, ConvertOp, SelectOp>(op))
-    return std::nullopt;
-  SmallVector<double, 3> x;
-  for (Value operand : op->getOperands()) {
-    std::optional<double> element = evaluate(operand, index);
-    if (!element)
-      return std::nullopt;
-    x.push_back(*element);
-  }
-  if (auto op_ = dyn_cast<CompareOp>(op))
-    return compare(op_.getPredicate(), x[0], x[1]);
-  if (isa<AddOp>(op))
-    return x[0] + x[1];
-  if (isa<SubOp>(op))
-    return x[0] - x[1];
-  if (isa<MulOp>(op))
-    return x[0] * x[1];
-  if (isa<NotOp>(op))
-    return x[0] == 0;
-  if (isa<AndOp>(op))
-    return x[0] != 0 && x[1] != 0;
-  if (isa<OrOp>(op))
-    return x[0] != 0 || x[1] != 0;
-  if (isa<SelectOp>(op))
-    return x[0] != 0 ? x[1] : x[2];
-  Type element = tensorType(op->getResult(0)).getElementType();
-  if (element.isInteger(1))
-    return x[0] != 0;
-  return isa<FloatType>(element) ? x[0] : std::trunc(x[0]);
-}
-
-std::optional<double> ElementEvaluator::evaluate(Value value, const Index &index) {
-  Operation *op = value.getDefiningOp();
-  if (!op || opsLeft-- <= 0)
-    return std::nullopt;
-  if (auto constant = dyn_cast<ConstantOp>(op))
-    return atConstant(constant, index);
-  if (auto iota = dyn_cast<IotaOp>(op))
-    return iota.getStart() + static_cast<int64_t>(iota.getStep()) * index[iota.getDim()];
-  if (auto reshape = dyn_cast<ReshapeOp>(op))
-    return atReshape(reshape, index);
-  Index source;
-  if (auto broadcast = dyn_cast<BroadcastOp>(op)) {
-    for (auto [size, dim] : llvm::zip_equal(tensorType(broadcast.getInput()).getShape(), broadcast.getDims()))
-      source.push_back(size == 1 ? 0 : index[dim]);
-    return evaluate(broadcast.getInput(), source);
-  }
-  if (auto slice = dyn_cast<SliceOp>(op)) {
-    for (auto [i, offset, stride] : llvm::zip_equal(index, slice.getOffsets(), slice.getStrides()))
-      source.push_back(offset + stride * i);
-    return evaluate(slice.getInput(), source);
-  }
-  if (auto transpose = dyn_cast<TransposeOp>(op)) {
-    source.resize(index.size());
-    for (auto [i, dim] : llvm::zip_equal(index, transpose.getPerm()))
-      source[dim] = i;
-    return evaluate(transpose.getInput(), source);
-  }
-  return atElementwise(op, index);
-}
+/// More elements than this are not examined: 16384 positions squared.
+static constexpr int64_t kMaxScores = 1 << 28;
 
 /// The value that `condition` repeats along its leading dimensions; what is left of those is examined in
 /// full.
@@ -173,26 +33,87 @@ static Value stripRepetition(Value condition) {
   return condition;
 }
 
-std::optional<Visibility> mlir::ds::matchCausal(Value condition) {
+namespace {
+/// The rows of a condition over [..., T, S].
+class Rows {
+public:
+  explicit Rows(Value condition)
+      : condition(condition), type(tensorType(condition)), queries(type.getDimSize(type.getRank() - 2)),
+        keys(type.getShape().back()) {}
+
+  /// Row `t` of matrix `matrix`, counted over the leading dimensions.
+  std::optional<std::vector<double>> at(int64_t matrix, int64_t t) {
+    ElementLine line{SmallVector<int64_t, 4>(type.getRank(), 0), type.getRank() - 1};
+    line.first[type.getRank() - 2] = t;
+    for (int64_t dim = type.getRank() - 3; dim >= 0; --dim) {
+      line.first[dim] = matrix % type.getDimSize(dim);
+      matrix /= type.getDimSize(dim);
+    }
+    std::optional<std::vector<double>> row = elements.at(condition, line, keys);
+    if (row)
+      row->resize(keys, row->front());
+    return row;
+  }
+  int64_t matrices() const { return type.getNumElements() / (queries * keys); }
+  /// The key at position t.
+  int64_t ownKey(int64_t t) const { return t + keys - queries; }
+
+private:
+  Value condition;
+  RankedTensorType type;
+  MaskElements elements;
+
+public:
+  const int64_t queries, keys;
+};
+} // namespace
+
+/// What the last row, and the first that has a future, say of all; the own position is seen.
+static std::optional<SeenKeys> guess(Rows &rows) {
+  std::optional<std::vector<double>> last = rows.at(0, rows.queries - 1);
+  if (!last)
+    return std::nullopt;
+  const bool isSeen = last->back() != 0;
+  SeenKeys seen{isSeen ? Visibility::Visible : Visibility::Hidden, /*isCausal=*/true, std::nullopt};
+  auto past = std::find_if(last->rbegin(), last->rend(), [&](double x) { return (x != 0) != isSeen; });
+  if (past != last->rend())
+    seen.window = past - last->rbegin();
+  const int64_t first = std::max<int64_t>(0, rows.queries - rows.keys); // whose own key there is
+  if (first + 1 >= rows.queries || seen.window == 1)
+    return seen;
+  std::optional<std::vector<double>> row = rows.at(0, first);
+  if (!row)
+    return std::nullopt;
+  seen.isCausal = ((*row)[rows.ownKey(first) + 1] != 0) != isSeen;
+  return seen;
+}
+
+/// Whether row `t` is as `seen` says.
+static bool agrees(const SeenKeys &seen, ArrayRef<double> row, int64_t own) {
+  const auto keys = static_cast<int64_t>(row.size());
+  const int64_t reach = seen.window.value_or(std::max(keys, keys + std::abs(own)) + 1) - 1;
+  const int64_t begin = own - reach, end = own + (seen.isCausal ? 0 : reach) + 1;
+  const bool isSeen = seen.whenTrue == Visibility::Visible;
+  for (int64_t s = 0; s < keys; ++s)
+    if ((row[s] != 0) != (s >= begin && s < end ? isSeen : !isSeen))
+      return false;
+  return true;
+}
+
+std::optional<SeenKeys> mlir::ds::matchSeenKeys(Value condition) {
   condition = stripRepetition(condition);
   RankedTensorType type = tensorType(condition);
-  if (type.getRank() < 2 || type.getNumElements() > kMaxElements || type.getNumElements() == 0)
+  if (type.getRank() < 2 || type.getNumElements() > kMaxScores || type.getNumElements() == 0)
     return std::nullopt;
-  int64_t rows = type.getDimSize(type.getRank() - 2), columns = type.getShape().back();
-  ElementEvaluator evaluator;
-  std::optional<bool> trueMeansVisible;
-  Index index(type.getRank(), 0);
-  for (int64_t count = type.getNumElements(); count; --count) {
-    std::optional<double> element = evaluator.at(condition, index);
-    if (!element)
-      return std::nullopt;
-    bool visible = index.back() <= index[index.size() - 2] + (columns - rows);
-    bool agrees = visible == (*element != 0);
-    if (trueMeansVisible.value_or(agrees) != agrees)
-      return std::nullopt;
-    trueMeansVisible = agrees;
-    for (int64_t dim = index.size() - 1; dim >= 0 && ++index[dim] == type.getDimSize(dim); --dim)
-      index[dim] = 0;
-  }
-  return *trueMeansVisible ? Visibility::Visible : Visibility::Hidden;
+  Rows rows(condition);
+  std::optional<SeenKeys> seen = guess(rows);
+  if (!seen || (!seen->isCausal && !seen->window)) // what hides nothing is no mask
+    return std::nullopt;
+  for (int64_t matrix = 0; matrix < rows.matrices(); ++matrix)
+    for (int64_t t = 0; t < rows.queries; ++t) {
+      std::optional<std::vector<double>> row = rows.at(matrix, t);
+      if (!row || !agrees(*seen, *row, rows.ownKey(t)))
+        return std::nullopt;
+    }
+  return seen;
 }

@@ -29,11 +29,18 @@ Value mlir::ds::stripScale(Value value, double &scale) {
   return value;
 }
 
-std::optional<Visibility> AttentionMatcher::matchCausalOnce(Value condition) {
-  auto [entry, isNew] = causal.try_emplace(condition);
+/// Adds what `condition` hides to what is hidden, if a true one means `whenTrue`.
+bool AttentionMatcher::addMask(Value condition, Visibility whenTrue, AttentionMatch &match) {
+  auto [entry, isNew] = seen.try_emplace(condition);
   if (isNew)
-    entry->second = matchCausal(condition);
-  return entry->second;
+    entry->second = matchSeenKeys(condition);
+  const std::optional<SeenKeys> &keys = entry->second;
+  if (!keys || keys->whenTrue != whenTrue)
+    return false;
+  match.causal |= keys->isCausal;
+  if (keys->window)
+    match.window = std::min(match.window.value_or(*keys->window), *keys->window);
+  return true;
 }
 
 /// A product without extras, of matrices with leading dimensions of their own.
@@ -51,49 +58,50 @@ Value mlir::ds::stripLeadingReshape(Value value) {
   return keepsMatrix ? reshape.getInput() : Value();
 }
 
-/// select(condition, scores, fill) or with its branches swapped: causal, or minus infinity as an additive
-/// mask.
+/// select(condition, scores, fill) or with its branches swapped, where the condition hides the future or the
+/// distant.
 Value AttentionMatcher::stepThroughSelect(SelectOp op, AttentionMatch &match) {
   std::optional<double> onFalse = getSplatValue(op.getOnFalse()), onTrue = getSplatValue(op.getOnTrue());
   if (onFalse.has_value() == onTrue.has_value())
     return {};
   double fill = onFalse ? *onFalse : *onTrue;
-  std::optional<Visibility> visibility = matchCausalOnce(op.getCondition());
-  if (!visibility || fill * match.scale > kHiddenScore || match.scale <= 0)
+  if (fill * match.scale > kHiddenScore || match.scale <= 0 ||
+      !addMask(op.getCondition(), onFalse ? Visibility::Visible : Visibility::Hidden, match))
     return {};
-  bool hidesFuture = (*visibility == Visibility::Visible) == onFalse.has_value();
-  if (!hidesFuture)
-    return {};
-  match.causal = true;
   return onFalse ? op.getOnTrue() : op.getOnFalse();
 }
 
-/// True when `mask` is 0 where visible and hidden elsewhere, by a select over a causal condition.
-static bool isCausalAddend(Value mask, double scale,
-                           llvm::function_ref<std::optional<Visibility>(Value)> matchCausal) {
+/// The condition by which `mask` is 0 where keys are seen and hides them elsewhere, and what a true one
+/// means; null where it is nothing of the kind.
+static std::pair<Value, Visibility> findCondition(Value mask, double scale) {
   while (auto broadcast = mask.getDefiningOp<BroadcastOp>())
     mask = broadcast.getInput();
   auto select = mask.getDefiningOp<SelectOp>();
   if (!select || scale <= 0)
-    return false;
+    return {};
   std::optional<double> onTrue = getSplatValue(select.getOnTrue()),
                         onFalse = getSplatValue(select.getOnFalse());
-  std::optional<Visibility> visibility =
-      onTrue && onFalse ? matchCausal(select.getCondition()) : std::nullopt;
-  if (!visibility)
-    return false;
-  double visible = *visibility == Visibility::Visible ? *onTrue : *onFalse;
-  double hidden = *visibility == Visibility::Visible ? *onFalse : *onTrue;
-  return visible == 0 && hidden * scale <= kHiddenScore;
+  if (!onTrue || !onFalse)
+    return {};
+  if (*onTrue == 0 && *onFalse * scale <= kHiddenScore)
+    return {select.getCondition(), Visibility::Visible};
+  if (*onFalse == 0 && *onTrue * scale <= kHiddenScore)
+    return {select.getCondition(), Visibility::Hidden};
+  return {};
 }
 
-/// True for what holds scores: the way up to the first product.
-static bool leadsToProduct(Value value) {
+/// True for what holds scores: a way up to the first product, within as many ops as `left` says.
+static bool leadsToProduct(Value value, int left = 32) {
   while (Operation *op = value.getDefiningOp()) {
     if (auto matmul = dyn_cast<MatmulOp>(op))
       return isPlainBatched(matmul);
-    if (isa<MulOp, DivOp, ReshapeOp, AddOp>(op))
-      value = getSplatValue(op->getOperand(0)) ? op->getOperand(1) : op->getOperand(0);
+    if (left-- <= 0)
+      return false;
+    if (isa<AddOp>(op) && !getSplatValue(op->getOperand(0)) && leadsToProduct(op->getOperand(1), left / 2))
+      return true;
+    if (isa<MulOp, DivOp, ReshapeOp, AddOp, TanhOp>(op))
+      value = op->getNumOperands() > 1 && getSplatValue(op->getOperand(0)) ? op->getOperand(1)
+                                                                           : op->getOperand(0);
     else if (auto select = dyn_cast<SelectOp>(op))
       value = getSplatValue(select.getOnTrue()) ? select.getOnFalse() : select.getOnTrue();
     else
@@ -105,22 +113,40 @@ static bool leadsToProduct(Value value) {
 Value AttentionMatcher::stepThroughAdd(AddOp op, AttentionMatch &match) {
   bool isLeft = leadsToProduct(op.getLhs());
   Value scores = isLeft ? op.getLhs() : op.getRhs(), mask = isLeft ? op.getRhs() : op.getLhs();
-  if (isCausalAddend(mask, match.scale, [&](Value condition) { return matchCausalOnce(condition); })) {
-    match.causal = true;
+  if (auto [condition, whenTrue] = findCondition(mask, match.scale);
+      condition && addMask(condition, whenTrue, match))
+    return scores;
+  if (findTrained(func, symbols, mask))
+    return {};
+  if (std::optional<HeadSlopes> slopes = match.slopes ? std::nullopt : matchSlopes(mask, match.causal)) {
+    match.slopes = HeadSlopes{slopes->slopes, slopes->factor * match.scale};
+    match.spelled = AdditiveMask{mask, match.scale};
     return scores;
   }
-  if (match.mask || findTrained(func, symbols, mask))
+  if (match.mask)
     return {};
   match.mask = AdditiveMask{mask, match.scale};
   return scores;
 }
 
-/// One op further up, or null.
+/// s * tanh(x): the cap of s, which is all that the scores have been multiplied by behind it.
+static Value stepThroughTanh(TanhOp op, AttentionMatch &match) {
+  if (match.cap || match.scale == 0)
+    return {};
+  match.cap = std::abs(match.scale);
+  return op.getInput();
+}
+
+/// One op further up, or null. Above a cap there is nothing but factors: masks are added behind it.
 Value AttentionMatcher::stepUp(Value value, AttentionMatch &match) {
   if (Value scaled = stripScale(value, match.scale); scaled != value)
     return scaled;
   if (Value reshaped = stripLeadingReshape(value))
     return reshaped;
+  if (auto tanh = value.getDefiningOp<TanhOp>())
+    return stepThroughTanh(tanh, match);
+  if (match.cap)
+    return {};
   if (auto select = value.getDefiningOp<SelectOp>())
     return stepThroughSelect(select, match);
   if (auto add = value.getDefiningOp<AddOp>())

@@ -1,13 +1,14 @@
 //===- MatchAttention.h - Spelled-out attention ---------------------------------===//
 //
 // softmax(q k^T * scale + mask) v is written in many spellings. The match starts at the last product and
-// walks up: softmax, then scalings, masks and reshapes in any order, then the first product.
+// walks up: softmax, then scalings, masks and reshapes in any order, a cap, then the first product.
 //
 //===----------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_MODEL_MATCHATTENTION_H
 #define DS_LIB_PASSES_MODEL_MATCHATTENTION_H
 
 #include "CausalMask.h"
+#include "MatchSlopes.h"
 #include "ds/Dialect/Ds.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,7 +26,11 @@ struct AttentionMatch {
   MatmulOp scores, result;
   double scale = 1;
   bool causal = false;
+  std::optional<int64_t> window;
+  std::optional<double> cap; ///< of the scores: above it come no masks
   std::optional<AdditiveMask> mask;
+  std::optional<HeadSlopes> slopes;    ///< with all that scales them
+  std::optional<AdditiveMask> spelled; ///< what the slopes are, as a mask
 };
 
 /// A factor that `value` carries: x * c, c * x or x / c with a constant c. Returns x and multiplies `scale`.
@@ -46,11 +51,11 @@ private:
   Value stepUp(Value value, AttentionMatch &match);
   Value stepThroughSelect(SelectOp op, AttentionMatch &match);
   Value stepThroughAdd(AddOp op, AttentionMatch &match);
-  std::optional<Visibility> matchCausalOnce(Value condition);
+  bool addMask(Value condition, Visibility whenTrue, AttentionMatch &match);
 
   func::FuncOp func;
   SymbolTable &symbols;
-  DenseMap<Value, std::optional<Visibility>> causal; ///< layers share their mask
+  DenseMap<Value, std::optional<SeenKeys>> seen; ///< layers share their mask
 };
 
 } // namespace mlir::ds

@@ -64,7 +64,8 @@ public:
     operands[1].value = stripScale(operands[1].value, scale);
   }
 
-  /// The value that replaces the last product.
+  /// The value that replaces the last product; null where heads that count as batch have slopes beside a
+  /// mask.
   Value raise();
 
 private:
@@ -74,6 +75,7 @@ private:
   Value tokensFirst(Operand operand, bool mayBeShared);
   Value headsAsBatch(Operand operand);
   Value shapeMask(bool asBatch);
+  Value shapeSlopes();
   Value buildAttention(ArrayRef<Value> inputs, Value mask);
 
   AttentionMatch match;
@@ -182,14 +184,24 @@ Value Raiser::shapeMask(bool asBatch) {
   return emit.scale(emit.reshape(mask, shape), match.mask->factor);
 }
 
+/// The slopes as f32 [H], or null where there are none.
+Value Raiser::shapeSlopes() {
+  if (!match.slopes)
+    return {};
+  Value slopes = emit.reshape(match.slopes->slopes, {tensorType(match.slopes->slopes).getNumElements()});
+  return emit.scale(emit.convert(slopes, emit.getBuilder().getF32Type()), match.slopes->factor);
+}
+
 Value Raiser::buildAttention(ArrayRef<Value> inputs, Value mask) {
   ArrayRef<int64_t> query = tensorType(inputs[0]).getShape();
   OpBuilder &builder = emit.getBuilder();
   auto lse = RankedTensorType::get({query[0], query[2], query[1]}, builder.getF32Type());
+  IntegerAttr window = match.window ? builder.getI64IntegerAttr(*match.window) : IntegerAttr();
+  FloatAttr cap = match.cap ? builder.getF64FloatAttr(*match.cap) : FloatAttr();
+  UnitAttr causal = match.causal ? builder.getUnitAttr() : UnitAttr();
   return builder
       .create<AttentionOp>(emit.getLoc(), inputs[0].getType(), lse, inputs[0], inputs[1], inputs[2], mask,
-                           /*slopes=*/Value(), match.causal, /*window=*/IntegerAttr(), /*cap=*/FloatAttr(),
-                           APFloat(scale))
+                           shapeSlopes(), causal, window, cap, builder.getF64FloatAttr(scale))
       .getResult();
 }
 
@@ -198,6 +210,12 @@ Value Raiser::raise() {
   bool tokens =
       findHeads() && llvm::any_of(operands, [&](const Operand &operand) { return isTokensFirst(operand); });
   if (!tokens) {
+    // One slope for all of a batch is none.
+    if (match.slopes && match.mask)
+      return {};
+    if (match.slopes)
+      match.mask = std::exchange(match.spelled, std::nullopt);
+    match.slopes.reset();
     SmallVector<Value> inputs =
         llvm::map_to_vector(operands, [&](Operand operand) { return headsAsBatch(operand); });
     return emit.reshape(buildAttention(inputs, shapeMask(true)), shape);
@@ -232,8 +250,10 @@ struct RaiseAttention : mlir::ds::impl::RaiseAttentionBase<RaiseAttention> {
         if (!match)
           continue;
         OpBuilder builder(product);
-        product.getResult().replaceAllUsesWith(Raiser(builder, *match).raise());
-        changed = true;
+        if (Value raised = Raiser(builder, *match).raise()) {
+          product.getResult().replaceAllUsesWith(raised);
+          changed = true;
+        }
       }
       // Folding takes away the transpositions that met, and the scores that nothing reads.
       if (changed)

@@ -16,7 +16,7 @@ PHASES = ["model", "step", "sharded", "resident", "scheduled", "planned"]
 # Pass -> the phases that it works on. A pass that is not named here is a fault.
 WORKS_ON = {
     "set-machine": "model step sharded resident scheduled planned",
-    "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "lower-precision": "model",
+    "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "raise-loss-cap": "model", "lower-precision": "model",
     "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
     "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-zero": "step", "verify-sharded": "sharded",
     "offload-states": "sharded", "rematerialize-cheap": "sharded", "offload-updates": "resident", "place-states": "resident",
