@@ -1,9 +1,9 @@
 //===- MatchSlopes.cpp - Addends that grow with the distance --------------------===//
 //
-// ALiBi (arXiv 2108.12409) adds slopes[h] * (s - t), slopes[h] * s or -slopes[h] * |t - s| to scores. Stored, that
-// is a number for each score. ds.attention forms slopes[h] * (s - t) in f32 for all three: in a row they differ by
-// a number that a softmax takes off, and the model's own rounding of a product that is as large as s does not come
-// into it.
+// ALiBi (arXiv 2108.12409) adds slopes[h] * (s - t), slopes[h] * s or -slopes[h] * |t - s| to scores. Stored,
+// that is a number for each score. ds.attention forms slopes[h] * (s - t) in f32 for all three: in a row they
+// differ by a number that a softmax takes off, and the model's own rounding of a product that is as large as
+// s does not come into it.
 //
 //===----------------------------------------------------------------------------===//
 #include "MatchSlopes.h"
@@ -20,8 +20,8 @@ static constexpr int64_t kMaxElements = 1 << 26;
 /// Of each dimension of a value, which of the scores it is; -1 for one of size 1 that is none.
 using Dims = SmallVector<int64_t, 4>;
 
-/// For each dimension of `from` the one of `to` in which its elements lie, where the reshape only adds or takes
-/// away dimensions of size 1; -1 for those.
+/// For each dimension of `from` the one of `to` in which its elements lie, where the reshape only adds or
+/// takes away dimensions of size 1; -1 for those.
 static std::optional<Dims> matchOnes(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
   Dims dims(from.size(), -1);
   size_t at = 0;
@@ -37,8 +37,8 @@ static std::optional<Dims> matchOnes(ArrayRef<int64_t> from, ArrayRef<int64_t> t
   return dims;
 }
 
-/// For each dimension of the operand of `op` the dimension of its result that it runs along, if it is one of those
-/// ops that repeat or rename.
+/// For each dimension of the operand of `op` the dimension of its result that it runs along, if it is one of
+/// those ops that repeat or rename.
 static std::optional<Dims> operandDims(Operation *op) {
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
     return Dims(broadcast.getDims());
@@ -73,8 +73,8 @@ static unsigned varyingDims(Value value) {
   return some;
 }
 
-/// How much `positions` grow from key to key; `dims` are its dimensions among the scores', whose last two have
-/// `queries` and `keys` elements.
+/// How much `positions` grow from key to key; `dims` are its dimensions among the scores', whose last two
+/// have `queries` and `keys` elements.
 static std::optional<double> growth(Value positions, const Dims &dims, int64_t queries, int64_t keys,
                                     bool isCausal) {
   MaskElements elements;
@@ -110,7 +110,8 @@ static std::optional<double> growth(Value positions, const Dims &dims, int64_t q
 
 /// The tensor of `count` elements that `value` repeats.
 static Value stripToHeads(Value value, int64_t count) {
-  while (tensorType(value).getNumElements() != count && isa_and_nonnull<BroadcastOp, ReshapeOp>(value.getDefiningOp()))
+  while (tensorType(value).getNumElements() != count &&
+         isa_and_nonnull<BroadcastOp, ReshapeOp>(value.getDefiningOp()))
     value = value.getDefiningOp()->getOperand(0);
   return tensorType(value).getNumElements() == count ? value : Value();
 }

@@ -27,7 +27,8 @@ struct CappedLogits {
 };
 } // namespace
 
-/// `cap * tanh(value * factor / cap)` as the logits of `loss`, with moves in between, which nothing else reads.
+/// `cap * tanh(value * factor / cap)` as the logits of `loss`, with moves in between, which nothing else
+/// reads.
 static std::optional<CappedLogits> match(CrossEntropyOp loss) {
   CappedLogits logits;
   Value value = loss.getLogits();
