@@ -49,7 +49,7 @@ std::vector<Figure> causesOf(const PlanReport &report, bool withInputs) {
   };
   add("model", report.model);
   add("parameters", formatExact(report.parameters));
-  add("of them trained", formatExact(report.trainedParameters.value_or(report.parameters)));
+  add("of them trained", report.trainedParameters ? formatExact(*report.trainedParameters) : "all");
   add("basis", report.basis);
   add("target", report.target);
   add("program target", report.programTarget);

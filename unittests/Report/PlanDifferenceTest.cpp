@@ -68,6 +68,13 @@ TEST(PlanDiff, CausesComeBeforeConsequences) {
                   "plan\n  fits: yes -> no\n\n", "rank 0 -> ranks 0 to 3\n  the same\n\n"}));
 }
 
+TEST(PlanDiff, SaysWhatIsTrained) {
+  PlanReport before = sample(), after = sample();
+  after.trainedParameters = 4718592;
+  EXPECT_TRUE(
+      areInOrder(diffPlans(before, after, "a", "b"), {"inputs\n  of them trained: all -> 4,718,592\n"}));
+}
+
 TEST(PlanDiff, LargestChangesComeFirst) {
   PlanReport before = sample(), after = sample();
   before.predicted.stepSeconds = 0.5, after.predicted.stepSeconds = 0.75;

@@ -39,6 +39,16 @@ TEST(PlanReport, SaysWhatRanksSendAndKeep) {
   EXPECT_EQ(read->predicted.communicationBytes, report.predicted.communicationBytes);
 }
 
+TEST(PlanReport, SaysHowMuchIsTrained) {
+  PlanReport report = sample();
+  EXPECT_EQ(printPlanText(report).find("trained"), std::string::npos);
+  EXPECT_EQ(printPlanText(report).find("frozen"), std::string::npos);
+  report.trainedParameters = 4718592, report.ranks[0].states.frozen = 456 * kMiB;
+  const std::string text = printPlanText(report);
+  EXPECT_NE(text.find("124.4 M parameters, 4.7 M of them trained"), std::string::npos) << text;
+  EXPECT_NE(text.find("of them frozen  456.0 MiB"), std::string::npos) << text;
+}
+
 TEST(PlanReport, SaysAlongWhichAxesRanksSend) {
   PlanReport report = sample();
   report.predicted.communicationBytes = {{"all_gather", 3072}};

@@ -36,12 +36,15 @@ TEST(ReadPlanJson, WhatComparisonsReadComesBack) {
   PlanReport report = twoGroups();
   report.predicted.terms = {{"forward", 0.1, "device.matmul_flops"}, {"update", 0, "device.memory"}};
   report.lossChunks = {4, 512, -4096, -0.25};
+  report.trainedParameters = 4718592, report.ranks[0].states.frozen = 456 * kMiB;
   report.tf32 = report.isPlanningOnly = true, report.basis = "rules", report.basisReason = "--basis rules";
   std::string text = printPlanJson(report);
   ds::Result<PlanReport> back = readPlanJson(text, "plan.json");
   ASSERT_TRUE(back) << back.error().message;
   EXPECT_EQ(printPlanJson(*back), text);
   EXPECT_EQ(back->inputs, report.inputs);
+  EXPECT_EQ(back->trainedParameters, report.trainedParameters);
+  EXPECT_EQ(back->ranks[0].states.frozen, report.ranks[0].states.frozen);
 }
 
 TEST(ReadPlanJson, AnyInputCanBeReadAgain) {
