@@ -78,7 +78,32 @@ static std::string nearestDivisors(int64_t number, int64_t asked) {
   return std::to_string(below) + (above < number || asked < number ? " or " + std::to_string(above) : "");
 }
 
-void checkPartitions(const Config &config, const Resolved &resolved, Report &report) {
+/// Data-parallel ranks of a node, where a MiCS group spans several and is asked to gather between them first;
+/// refuses nodes that do not divide it.
+static std::optional<int64_t> findNodeRanks(const Config &config, const Resolved &resolved, Report &report) {
+  const Mesh &mesh = config.mesh;
+  const int64_t group = std::min(config.zero.micsShardSize, mesh.dp), model = mesh.tp * mesh.sp;
+  const bool isAsked = config.zero.stage == 3 && group > 0 &&
+                       resolved.flag("zero_optimization.mics_hierarchical_params_gather");
+  if (!isAsked || !mesh.ranksPerNode || group * model <= *mesh.ranksPerNode)
+    return std::nullopt;
+  const int64_t local = *mesh.ranksPerNode / model;
+  if (*mesh.ranksPerNode % model != 0 || group % local != 0) {
+    complainAt(
+        resolved, "zero_optimization.mics_hierarchical_params_gather",
+        "\"zero_optimization.mics_hierarchical_params_gather\" gathers between whole nodes, but nodes of " +
+            std::to_string(*mesh.ranksPerNode) +
+            " ranks do not divide \"mics_shard_size\" = " + std::to_string(group) +
+            (model > 1 ? " times " + std::to_string(model) + " ranks of a model" : ""),
+        *mesh.ranksPerNode % model == 0 ? "choose a \"mics_shard_size\"" + nearestMultiples(group, local)
+                                        : "turn it off",
+        report);
+    return std::nullopt;
+  }
+  return local > 1 ? std::optional(local) : std::nullopt;
+}
+
+void checkPartitions(Config &config, const Resolved &resolved, Report &report) {
   const int64_t ranks = config.mesh.dp;
   for (auto [path, size] : {std::pair("zero_optimization.mics_shard_size", config.zero.micsShardSize),
                             {"zero_optimization.zero_hpz_partition_size", config.zero.hpzPartitionSize}})
@@ -87,6 +112,7 @@ void checkPartitions(const Config &config, const Resolved &resolved, Report &rep
                  "\"" + std::string(path) + "\" = " + std::to_string(size) +
                      " does not divide the data-parallel ranks, which are " + std::to_string(ranks),
                  "choose " + nearestDivisors(ranks, size), report);
+  config.zero.micsNodeRanks = findNodeRanks(config, resolved, report);
 }
 
 namespace {

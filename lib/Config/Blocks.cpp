@@ -43,6 +43,8 @@ static constexpr Block kBlocks[] = {
      "expert_parallel is off"},
     {ZERO "zero_hpz_partition_size", below3, "stage 3 alone has a secondary partition"},
     {ZERO "zero_hpz_partition_size", [](const Config &c) { return c.zero.hpzPartitionSize <= 1; }, ""},
+    {ZERO "zero_hpz_partition_size", [](const Config &c) { return c.mesh.dp == 1; },
+     "there is one data-parallel rank"},
     {ZERO "zero_quantized_", below3, "stage 3 alone quantises"},
     {ZERO "zeropp_loco_param", [](const Config &c) { return !c.zero.quantizedGradients; },
      "gradients are not quantised"},
@@ -51,6 +53,10 @@ static constexpr Block kBlocks[] = {
     {ZERO "mics_shard_size", [](const Config &c) { return c.mesh.dp == 1; },
      "there is one data-parallel rank"},
     {ZERO "mics_hierarchical_params_gather", withoutMics, "MiCS is off"},
+    {ZERO "mics_hierarchical_params_gather", [](const Config &c) { return c.mesh.dp == 1; },
+     "there is one data-parallel rank"},
+    {ZERO "mics_hierarchical_params_gather", [](const Config &c) { return !c.zero.micsNodeRanks; },
+     "no group of mics_shard_size ranks spans nodes of several ranks"},
     {"aio.use_gds",
      [](const Config &c) {
        return c.zero.offloadParam.device != Home::Nvme && c.zero.offloadOptimizer.device != Home::Nvme;

@@ -24,8 +24,8 @@ struct BatchHints {
 /// 1 and open.
 Batch solveBatch(Resolved &resolved, const Mesh &mesh, const BatchHints &hints, Report &report);
 
-/// Refuses parts of the data-parallel ranks that do not divide them.
-void checkPartitions(const Config &config, const Resolved &resolved, Report &report);
+/// Refuses parts of the data-parallel ranks that do not divide them; finds how a MiCS group lies on nodes.
+void checkPartitions(Config &config, const Resolved &resolved, Report &report);
 
 /// Dynamic defaults that depend on other keys (overlap_comm, contiguous_gradients, an idle offload_param).
 void deriveDefaults(Resolved &resolved, Report &report);

@@ -63,6 +63,7 @@ static Result<std::optional<std::string>> findText(const ConfigSource &source, s
 static bool build(Config &config, Resolved &resolved, const ConfigSource &source, bool noFile,
                   Report &report) {
   config.mesh = solveMesh(resolved, source.ranks, report);
+  config.mesh.ranksPerNode = source.ranksPerNode;
   if (!report.complaints.empty())
     return false;
   config.batch = solveBatch(resolved, config.mesh, {noFile, source.modelBatch}, report);
@@ -71,8 +72,8 @@ static bool build(Config &config, Resolved &resolved, const ConfigSource &source
     resolved.derive(total->path, makeInt(*source.totalSteps), "--steps");
   deriveDefaults(resolved, report);
   fillConfig(config, resolved, report);
-  listSettings(config, resolved, report);
   checkPartitions(config, resolved, report);
+  listSettings(config, resolved, report); // says what has no effect
   checkRules(config, report);
   config.notices = report.notices;
   return report.complaints.empty();

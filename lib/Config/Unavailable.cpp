@@ -17,8 +17,6 @@ namespace ds::config {
 /// saves them.
 static constexpr std::string_view kNeutral[] = {"zero_optimization.offload_param.",
                                                 "zero_optimization.offload_optimizer.",
-                                                "zero_optimization.zero_hpz_partition_size",
-                                                "zero_optimization.mics_",
                                                 "activation_checkpointing.",
                                                 "pipeline.activation_checkpoint_interval",
                                                 "compile.offload_",

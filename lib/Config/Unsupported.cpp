@@ -26,6 +26,9 @@ static constexpr Condition kConditions[] = {
     {"optimizer.type",
      [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Lamb && c.mesh.dp > 1; },
      "Lamb's trust ratio needs the norm of a whole parameter, and several ranks update buckets of them"},
+    {"zero_optimization.zero_hpz_partition_size",
+     [](const Config &c) { return c.zero.micsShardSize > 0 && c.zero.hpzPartitionSize > 1; },
+     "a group of mics_shard_size ranks has all parameters already, and keeps no second copy of them"},
     {"zero_optimization.offload_optimizer.super_offload",
      [](const Config &c) {
        return c.zero.offloadOptimizer.superOffload && c.zero.offloadOptimizer.device == Home::Nvme;

@@ -94,6 +94,10 @@ static LogicalResult verifySharding(EmitError fail, const ShardingOptions &optio
   for (int64_t size : {options.reduceBucketSize, options.gatherBucketSize, options.subGroupSize})
     if (size < 1 && size != ShardingOptions::kChosen)
       return fail() << "bucket sizes of at least 1 element, but got " << size;
+  for (auto [key, axes] :
+       {std::pair("secondary_axes", &options.secondaryAxes), {"gather_first_axes", &options.firstAxes}})
+    if (!axes->empty() && options.stage != 3)
+      return fail() << "stage 3 for zero_optimization." << key << ", but got stage " << options.stage;
   return success();
 }
 

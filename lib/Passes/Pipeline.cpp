@@ -123,6 +123,8 @@ void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions
   gathers.maxLiveElements = options.maxLiveElements;
   gathers.maxReuseElements = options.maxReuseElements;
   manager.addPass(createScheduleCommunication(gathers));
+  // While gathers are moved and joined, each is one command.
+  manager.addNestedPass<func::FuncOp>(createSplitGathers());
   // Gathers read what is loaded: now it is known when.
   manager.addNestedPass<func::FuncOp>(createPrefetchLoads());
   // After gathers and reductions, which stand between launches that must not be moved across them.

@@ -285,6 +285,11 @@ static int64_t stageThatDivides(PeakPart part) {
   }
 }
 
+/// Whether a state is a node's part of parameters that all ranks divide.
+static bool isSecondary(const WholeBuffer &whole) {
+  return whole.part == PeakPart::Gathered && whole.isSharded;
+}
+
 /// What would make a state or an input smaller. ZeRO divides by `ranks`.
 static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &training, int64_t ranks,
                              int64_t samples) {
@@ -293,6 +298,8 @@ static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &tr
   int64_t stage = stageThatDivides(whole.part);
   if (stage == 0)
     return "none: every rank needs all of it";
+  if (isSecondary(whole))
+    return "a larger zero_optimization.zero_hpz_partition_size, or 1: then there is none";
   if (whole.isSharded)
     return "more --ranks: it is divided already";
   const std::string threshold = "zero_optimization.stage3_param_persistence_threshold";
@@ -314,7 +321,7 @@ static std::string sourceFor(const WholeBuffer &whole, int64_t ranks) {
   llvm::raw_string_ostream out(text);
   out << "states of " << whole.type.getTensor().getElementType();
   if (whole.part == PeakPart::Gathered)
-    out << ", gathered once a step";
+    out << (isSecondary(whole) ? ", secondary partition" : ", gathered once a step");
   else if (whole.isSharded)
     out << ", divided by " << ranks << " ranks";
   else if (ranks > 1)

@@ -153,7 +153,7 @@ static int64_t leastLiveAllocations(func::FuncOp func) {
 int64_t mlir::ds::findLeastLive(ModuleOp module) {
   int64_t whole = 0, most = 0;
   for (const WholeBuffer &buffer : findWholeBuffers(module))
-    if (buffer.part != PeakPart::Gathered && buffer.type.getSpace() == Space::Device)
+    if ((buffer.part != PeakPart::Gathered || buffer.isSharded) && buffer.type.getSpace() == Space::Device)
       whole += buffer.type.getSizeInBytes();
   for (func::FuncOp func : getSegments(module))
     most = std::max(most, leastLiveAllocations(func));

@@ -75,8 +75,9 @@ class Trials:
         safetensors_io.save(path, {name: values[:count] for name, values in safetensors_io.load(self.data).items()})
         return path
 
-    def train(self, name, zero, changes=None, memory=None):
-        """The result of one run; `zero` and `changes` replace keys of the configuration."""
+    def train(self, name, zero, changes=None, memory=None, cluster=None):
+        """The result of one run; `zero` and `changes` replace keys of the configuration, and a description of a cluster that
+        of this machine."""
         folder = os.path.join(self.args.out, f"{name}-ranks{self.ranks}")
         os.makedirs(folder, exist_ok=True)
         config, program, plan, log, weights = (os.path.join(folder, part) for part in (
@@ -84,14 +85,14 @@ class Trials:
         settings = {**self.base, **(changes or {}), "zero_optimization": {**SMALL_BUCKETS, **zero}}
         shapes = [part for text in self.inputs for part in ("--input", text)]
         target, device = (["--target", "cuda:sm_90"], ["--device", "cuda"]) if self.args.fake else ([], [])
-        if self.made.get(program) != (settings, memory):  # run again in other surroundings it is the same program
+        if self.made.get(program) != (settings, memory, cluster):  # run again in other surroundings it is the same program
             with open(config, "w") as file:
                 json.dump(settings, file, indent=2)
             run("ds-opt", self.archive, "--config", config, *shapes, "--ranks", self.ranks, "--plan-json", plan,
-                *(["--memory", memory] if memory else []), *target, "--emit=program", "-o", program)
+                *(["--memory", memory] if memory else []), *(["--cluster", cluster] if cluster else []), *target, "--emit=program", "-o", program)
             if self.args.fake:
                 fake_cuda.translate(program, folder)
-            self.made[program] = settings, memory
+            self.made[program] = settings, memory, cluster
         if self.args.fake:
             fake_cuda.use(self.args.fake, folder, self.ranks)
         run("ds-run", program, *device, "--ranks", self.ranks, "--data", self.data, "--steps", self.args.steps, "--eval-data", self.held_out,

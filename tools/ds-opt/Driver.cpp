@@ -129,8 +129,9 @@ static Result<config::Config> readConfiguration(const Options &options, const co
 }
 
 /// The configuration that the arguments give; a micro-batch that it leaves open follows the first `--input`.
-static Result<config::Config> readConfiguration(const Options &options) {
+static Result<config::Config> readConfiguration(const Options &options, const config::Cluster &cluster) {
   config::ConfigSource source;
+  source.ranksPerNode = cluster.devicesPerNode;
   source.path = options.config;
   source.text = options.configText;
   source.sets = options.sets;
@@ -186,7 +187,7 @@ static auto readAgain(Options options, mlir::DialectRegistry &registry, Work wor
   Result<config::Cluster> cluster = clusterFor(options);
   if (!cluster)
     return cluster.error();
-  Result<config::Config> config = readConfiguration(options);
+  Result<config::Config> config = readConfiguration(options, *cluster);
   if (!config)
     return config.error();
   if (Status status = config::checkForProgram(*config); !status)
@@ -314,7 +315,7 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (!target)
     return complain(target.error());
   options.target = target->name;
-  Result<config::Config> config = readConfiguration(options);
+  Result<config::Config> config = readConfiguration(options, *cluster);
   if (!config)
     return complain(config.error());
   addNotes(config->notices);

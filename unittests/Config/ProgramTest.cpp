@@ -23,8 +23,8 @@ TEST(Program, RefusesByName) {
       {"zero_optimization: {stage: 3, zenflow: {}}", "zero_optimization.zenflow"},
       {"zero_optimization: {stage: 3, zero_quantized_gradients: true}",
        "zero_optimization.zero_quantized_gradients"},
-      {"zero_optimization: {stage: 3, mics_shard_size: 8, mics_hierarchical_params_gather: true}",
-       "zero_optimization.mics_hierarchical_params_gather"},
+      {"zero_optimization: {stage: 3, mics_shard_size: 1, zero_hpz_partition_size: 2}",
+       "zero_optimization.zero_hpz_partition_size"},
       {"expert_parallel: {enabled: true}", "expert_parallel.enabled"},
       {"curriculum_learning: {enabled: true}", "curriculum_learning.enabled"},
       {"compression_training: {row_pruning: {shared_parameters: {enabled: true}}}",
@@ -133,6 +133,32 @@ struct OffBlock {
 };
 } // namespace
 
+TEST(Program, PartitionsOfNoEffectSayWhy) {
+  const std::string node = "zero_optimization.zero_hpz_partition_size",
+                    gather = "zero_optimization.mics_hierarchical_params_gather";
+  const std::tuple<const char *, int64_t, std::string, const char *> cases[] = {
+      {"stage: 2, zero_hpz_partition_size: 4", 8, node, "stage 3 alone has a secondary partition"},
+      {"stage: 3, zero_hpz_partition_size: 4", 1, node, "there is one data-parallel rank"},
+      {"stage: 1, mics_hierarchical_params_gather: true", 8, gather, "MiCS is a form of stage 3"},
+      {"stage: 3, mics_hierarchical_params_gather: true", 8, gather, "MiCS is off"},
+      {"stage: 3, mics_shard_size: 4, mics_hierarchical_params_gather: true", 1, gather,
+       "there is one data-parallel rank"},
+      {"stage: 3, mics_shard_size: 4, mics_hierarchical_params_gather: true", 8, gather,
+       "no group of mics_shard_size"},
+  };
+  for (const auto &[members, ranks, key, why] : cases) {
+    Result<Config> config = readMembers("zero_optimization: {" + std::string(members) + "}", ranks);
+    ASSERT_TRUE(config) << members << ": " << told(config);
+    EXPECT_TRUE(refusedForProgram(*config).empty()) << members;
+    EXPECT_THAT(noticesOf(config), HasSubstr("\"" + key + "\" = ")) << members;
+    EXPECT_THAT(noticesOf(config), HasSubstr("has no effect here: " + std::string(why))) << members;
+  }
+  Result<Config> config = readMembers("zero_optimization: {stage: 3, zero_hpz_partition_size: 4}", 8);
+  ASSERT_TRUE(config) << told(config);
+  EXPECT_TRUE(refusedForProgram(*config).empty());
+  EXPECT_THAT(noticesOf(config), Not(HasSubstr("has no effect here")));
+}
+
 TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
   const OffBlock cases[] = {
       {"seq_parallel_communication_data_type: 'bf16'", "seq_parallel_communication_data_type",
@@ -146,21 +172,12 @@ TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
        "tensor_parallel: {autotp_size: 2, partition_config: {layer_specs: ['x']}}", 2},
       {"use_data_before_expert_parallelism: true", "use_data_before_expert_parallelism",
        "expert_parallel is off", "expert_parallel: {enabled: true}"},
-      {"zero_optimization: {stage: 2, zero_hpz_partition_size: 8}",
-       "zero_optimization.zero_hpz_partition_size", "stage 3 alone",
-       "zero_optimization: {stage: 3, zero_hpz_partition_size: 8}"},
       {"zero_optimization: {stage: 2, zero_quantized_weights: true}",
        "zero_optimization.zero_quantized_weights", "stage 3 alone",
        "zero_optimization: {stage: 3, zero_quantized_weights: true}"},
       {"zero_optimization: {stage: 3, zeropp_loco_param: {}}", "zero_optimization.zeropp_loco_param",
        "gradients are not quantised",
        "zero_optimization: {stage: 3, zeropp_loco_param: {}, zero_quantized_gradients: true}"},
-      {"zero_optimization: {stage: 1, mics_hierarchical_params_gather: true}",
-       "zero_optimization.mics_hierarchical_params_gather", "MiCS is a form of stage 3",
-       "zero_optimization: {stage: 3, mics_shard_size: 4, mics_hierarchical_params_gather: true}"},
-      {"zero_optimization: {stage: 3, mics_hierarchical_params_gather: true}",
-       "zero_optimization.mics_hierarchical_params_gather", "MiCS is off",
-       "zero_optimization: {stage: 3, mics_shard_size: 4, mics_hierarchical_params_gather: true}"},
       {"aio: {use_gds: true}", "aio.use_gds", "nothing is on NVMe",
        "aio: {use_gds: true}, zero_optimization: {offload_optimizer: {device: 'nvme', nvme_path: '/n'}}"},
       {"fp16: {enabled: false, fp16_master_weights_and_grads: true}", "fp16.fp16_master_weights_and_grads",
@@ -306,9 +323,10 @@ TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
     return readIgnoringUnavailable(
         {"c", "{train_micro_batch_size_per_gpu: 1,\n" + std::string(members) + "}", {}});
   };
-  Result<Config> config = readIgnoring("zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}, "
-                                       "zero_hpz_partition_size: 4}, autotuning: {enabled: true}, "
-                                       "activation_checkpointing: {number_checkpoints: 4}");
+  Result<Config> config = readIgnoring(
+      "zero_optimization: {stage: 3, offload_optimizer: {device: 'cpu'}, "
+      "zero_hpz_partition_size: 1}, autotuning: {enabled: true}, hybrid_engine: {enabled: true}, "
+      "activation_checkpointing: {number_checkpoints: 4}");
   ASSERT_TRUE(config) << told(config);
   EXPECT_TRUE(refusedForProgram(*config).empty()) << told(Result<Config>(checkForProgram(*config).error()));
   EXPECT_EQ(config->zero.stage, 3);
@@ -316,8 +334,8 @@ TEST(Unavailable, WhatChangesNoNumberIsLeftOutAloud) {
   ASSERT_GE(config->notices.size(), 2u);
   for (int k = 0; k < 2; ++k)
     EXPECT_THAT(config->notices[k].text, testing::StartsWith("IGNORED: c:2:"));
-  EXPECT_THAT(noticesOf(config), HasSubstr("\"zero_optimization.zero_hpz_partition_size\" = 4 changes no "
-                                           "number, and is left out: "));
+  EXPECT_THAT(noticesOf(config),
+              HasSubstr("\"hybrid_engine.enabled\" = true changes no number, and is left out: "));
   // What programs have stays.
   EXPECT_EQ(config->activationCheckpointing.numberCheckpoints, 4);
   EXPECT_EQ(config->zero.offloadOptimizer.device, Home::Cpu);

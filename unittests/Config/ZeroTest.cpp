@@ -128,10 +128,41 @@ TEST(Zero, PartsOfTheRanksDivideThem) {
   }
 }
 
+TEST(Zero, GroupsThatGatherBetweenNodesAreOfWholeNodes) {
+  auto readOn = [](const char *size, std::optional<int64_t> ranksPerNode, const char *more = "") {
+    ConfigSource source;
+    source.path = "c";
+    source.text = "{\"train_micro_batch_size_per_gpu\": 1, " + std::string(more) +
+                  "\"zero_optimization\": {\"stage\": 3, \"mics_hierarchical_params_gather\": true, "
+                  "\"mics_shard_size\": " +
+                  size + "}}";
+    source.ranks = 24;
+    source.ranksPerNode = ranksPerNode;
+    return readConfig(source);
+  };
+  auto nodeRanks = [&](const char *size, std::optional<int64_t> ranksPerNode, const char *more = "") {
+    Result<Config> config = readOn(size, ranksPerNode, more);
+    EXPECT_TRUE(config) << told(config);
+    return config ? config->zero.micsNodeRanks : std::nullopt;
+  };
+  EXPECT_EQ(nodeRanks("12", 4), 4);
+  EXPECT_EQ(nodeRanks("24", 4), 4);
+  EXPECT_EQ(nodeRanks("4", 4), std::nullopt);             // a group within a node
+  EXPECT_EQ(nodeRanks("12", 1), std::nullopt);            // a node of one rank has nothing to hand on
+  EXPECT_EQ(nodeRanks("12", std::nullopt), std::nullopt); // one node
+  EXPECT_EQ(nodeRanks("6", 4, "\"tensor_parallel\": {\"autotp_size\": 2}, "), 2);
+  Result<Config> uneven = readOn("6", 4);
+  ASSERT_FALSE(uneven);
+  EXPECT_THAT(uneven.error().message, HasSubstr("nodes of 4 ranks do not divide \"mics_shard_size\" = 6"));
+  EXPECT_EQ(uneven.error().hint, "choose a \"mics_shard_size\", as 4 or 8");
+  uneven = readOn("4", 3, "\"tensor_parallel\": {\"autotp_size\": 2}, ");
+  ASSERT_FALSE(uneven);
+  EXPECT_THAT(uneven.error().message, HasSubstr("\"mics_shard_size\" = 4 times 2 ranks of a model"));
+}
+
 TEST(Zero, LaterWorkIsRefusedByName) {
-  for (const char *member :
-       {"zero_hpz_partition_size: 2", "zero_quantized_weights: true",
-        "zero_quantized_nontrainable_weights: true", "zero_quantized_gradients: true", "zenflow: {}"}) {
+  for (const char *member : {"zero_quantized_weights: true", "zero_quantized_nontrainable_weights: true",
+                             "zero_quantized_gradients: true", "zenflow: {}"}) {
     Result<Config> config = readZero(member);
     ASSERT_TRUE(config) << told(config);
     std::string key = "zero_optimization." + std::string(member).substr(0, std::string(member).find(':'));

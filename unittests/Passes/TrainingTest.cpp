@@ -154,8 +154,9 @@ TEST(Training, AutocastLeavesParametersAlone) {
 }
 
 /// The mesh of `ranks` ranks where ds_config.json is `text`, as the module declares it.
-std::string meshOf(int64_t ranks, const char *text) {
-  auto config = ::ds::config::readConfig({.path = "test.json", .text = text, .sets = {}, .ranks = ranks});
+std::string meshOf(int64_t ranks, const char *text, std::optional<int64_t> ranksPerNode = {}) {
+  auto config = ::ds::config::readConfig(
+      {.path = "test.json", .text = text, .sets = {}, .ranks = ranks, .ranksPerNode = ranksPerNode});
   EXPECT_TRUE(bool(config)) << (config ? "" : config.error().message);
   MLIRContext context;
   context.loadDialect<DsDialect>();
@@ -188,6 +189,36 @@ TEST(Training, TheMeshSaysWhatAxesAreFor) {
   EXPECT_EQ(withMics("8"), "ds.mesh @mesh axes [dp = 8] samples dp zero dp");
   EXPECT_EQ(meshOf(2, R"({"train_batch_size": 1, "tensor_parallel": {"autotp_size": 2}})"),
             "ds.mesh @mesh axes [tp = 2]");
+}
+
+TEST(Training, NodesCutTheMesh) {
+  const char *hpz =
+      R"({"train_batch_size": 8, "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 4}})";
+  EXPECT_EQ(meshOf(8, hpz), "ds.mesh @mesh axes [dp.node = 2, dp.local = 4] samples dp zero dp");
+  EXPECT_EQ(
+      meshOf(4,
+             R"({"train_batch_size": 8, "zero_optimization": {"stage": 3, "zero_hpz_partition_size": 4}})"),
+      "ds.mesh @mesh axes [dp = 4] samples dp zero dp");
+  EXPECT_EQ(
+      meshOf(8,
+             R"({"train_batch_size": 8, "zero_optimization": {"stage": 2, "zero_hpz_partition_size": 4}})"),
+      "ds.mesh @mesh axes [dp = 8] samples dp zero dp");
+  auto withNodes = [](const char *size, int64_t ranks) {
+    return meshOf(
+        ranks,
+        (R"({"train_batch_size": 16, "zero_optimization": {"stage": 3, "mics_hierarchical_params_gather": true,
+                              "mics_shard_size": )" +
+         std::string(size) + "}}")
+            .c_str(),
+        2);
+  };
+  EXPECT_EQ(
+      withNodes("8", 16),
+      "ds.mesh @mesh axes [dp.group = 2, dp.node = 4, dp.local = 2] samples dp zero (dp.node, dp.local)");
+  EXPECT_EQ(withNodes("8", 8), "ds.mesh @mesh axes [dp.node = 4, dp.local = 2] samples dp zero dp");
+  EXPECT_EQ(withNodes("2", 8), "ds.mesh @mesh axes [dp.node = 4, dp.local = 2] samples dp zero dp.local");
+  TrainingOptions options = fromConfig(hpz);
+  EXPECT_TRUE(options.sharding.secondaryAxes.empty()); // one rank
 }
 
 TEST(Training, ZeroReachesTheOptions) {

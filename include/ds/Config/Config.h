@@ -39,6 +39,7 @@ struct Batch {
 /// How the ranks are divided: dp * tp * pp * sp == ranks.
 struct Mesh {
   int64_t ranks = 1, dp = 1, tp = 1, pp = 1, sp = 1;
+  std::optional<int64_t> ranksPerNode; ///< none: all are on one node
 };
 
 enum class DType : uint8_t { F32, F16, BF16, I8 };
@@ -139,6 +140,9 @@ struct Zero {
   std::optional<double> locoErrBeta; ///< zeropp_loco_param
   int64_t locoResetT = 1024;
   int64_t micsShardSize = -1;
+  /// MiCS: data-parallel ranks of a node, of the several that a group of mics_shard_size has, where
+  /// parameters are gathered between nodes first. None: they are gathered at once.
+  std::optional<int64_t> micsNodeRanks;
 
   /// Elements of a bucket at most: the least bound given; absent when all are "auto".
   PlannedSize bucketLimit() const;
@@ -266,6 +270,7 @@ struct ConfigSource {
   bool allowUnknownKeys = false;          ///< unknown keys become notices
   std::optional<int64_t> modelBatch = {}; ///< of the model's inputs: a micro-batch that is "auto" or absent
   std::optional<int64_t> totalSteps = {}; ///< of the run: what "auto" means for a schedule's total_num_steps
+  std::optional<int64_t> ranksPerNode = {}; ///< of the cluster; none: all ranks are on one node
 };
 
 /// Reads, checks and resolves. The error's message has one line per mistake, the first one first; its code is

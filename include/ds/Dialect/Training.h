@@ -112,6 +112,12 @@ struct ShardingOptions {
   int64_t parameterThreshold = 100000; ///< stage 3 keeps parameters of at most so many elements whole ...
   int64_t modelThreshold = std::numeric_limits<int64_t>::max(); ///< ... and at most so many of all
   std::optional<bool> reduceEachMicroStep; ///< and keep a part, not once per step; none: stages 2 and 3 do
+  /// Of the mesh's `zero`, by name. Along these stage 3 divides a second copy of the parameters: the first
+  /// gather of a step fills it, and all others are made from it. Empty: none.
+  std::vector<std::string> secondaryAxes;
+  /// Of the mesh's `zero`, by name: stage 3 gathers along these first, and along the rest then. Empty: at
+  /// once.
+  std::vector<std::string> firstAxes;
 
   bool operator==(const ShardingOptions &) const = default;
 };

@@ -127,6 +127,8 @@ void visitFields(Visitor &visitor, ShardingOptions &options) {
   visitor("stage3_param_persistence_threshold", options.parameterThreshold);
   visitor("stage3_model_persistence_threshold", options.modelThreshold);
   visitor("reduce_each_micro_step", options.reduceEachMicroStep);
+  visitor("secondary_axes", options.secondaryAxes);
+  visitor("gather_first_axes", options.firstAxes);
 }
 
 template <class Visitor>

@@ -22,6 +22,8 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
     | stage3_param_persistence_threshold | i64 | stage 3 keeps parameters of at most so many elements whole |
     | stage3_model_persistence_threshold | i64 | ... and at most so many elements of all |
     | reduce_each_micro_step | bool | reduce gradients in every micro-step and keep a part; absent: stages 2 and 3 do |
+    | secondary_axes | axes | stage 3 keeps a part along these of what a step gathers first, and gathers from that then; none: it does not |
+    | gather_first_axes | axes | stage 3 gathers along these first (ds-split-gathers); none: along all at once |
 
     A bucket size or threshold of -1 is chosen from the rates of the machine (`ds.machine`): a bucket is the smallest whose exchange
     reaches nine tenths of the link's bandwidth, and a parameter stays whole where latency is the larger part of the
@@ -41,6 +43,9 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
       on, gradients that micro-steps reduce, at stage 3 parameters that are not kept whole.
     - Layers read windows of the bucket (`ds.slice`, `ds.reshape`). A divided one is gathered once in forward and once in
       backward, each before its first use there; what forward made of parameters alone is recomputed in backward.
+    - With `secondary_axes` only the first gather of a step is along all axes that divide the bucket. This rank's part of its
+      result along `secondary_axes` becomes a state, `gathered_from` the bucket's, and all later gathers of the step are made
+      from that, along these axes. Evaluation gathers as without.
     - Gradients of a bucket are joined by a `ds.concat`. They are added up on each rank and reduced in `@last`, or, with
       `reduce_each_micro_step` and moments that are divided, each micro-step reduces and adds up a rank's part.
       `communication_data_type` says in which type ranks exchange them. A reduction sums up all addends: a reduce-scatter
@@ -52,7 +57,7 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
       goes along those that the next smaller set lacks, and is added there; `stages` come last. A parameter that is a `copy` counts on the stage that has it first.
     - `@loss` and `@eval_loss` are means over the ranks along `samples`. The counter of generators goes on by N in each
       micro-step, and rank r reads it r further. Float buffers that depend on the data become the mean over these ranks.
-    - Refused: Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
+    - Refused: axes along which ZeRO does not divide, or that are gathered along first but are not the slower ones; Lamb, an update that is no `ds.update`, integer buffers that depend on the data.
     - `ds.training` says the sizes that were chosen, and `choices` of `ds.decisions` why.
     - With `remarks`, each segment's traffic is reported.
 

@@ -213,6 +213,30 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     Option<"remarks", "remarks", "bool", "false", "Say what is kept and what is gathered again">];
 }
 
+def SplitGathers : Pass<"ds-split-gathers", "::mlir::func::FuncOp"> {
+  let summary = "Gathers parameters between nodes first, and within them then";
+  let description = [{
+    A gather of parameters along the axes that `gather_first_axes` of `ds.training` names and others becomes one along
+    those, into memory of its own, and one along the others for each part that this brings.
+
+    Requires: phase scheduled, gathers placed.
+    Ensures: (E1) the gathered value has the bits and the order that one gather gives it; (E2) a rank sends as many bytes as
+    before; (E3) a gather along axes of one kind alone stays as it is, and so does one into a state's place.
+
+    With `gather_first_axes = ["dp.node"]` on a mesh of `dp.node = 2, dp.local = 4`
+    ```
+    ds.communicate all_gather ins(%w) outs(%f) along dp ... on gather            // 512 elements to 4096
+    ```
+    becomes
+    ```
+    ds.communicate all_gather ins(%w) outs(%t) along dp.node ... on gather       // 512 to 1024
+    ds.communicate all_gather ins(%t0) outs(%f0) along dp.local ... on gather    // 512 to 2048 each
+    ds.communicate all_gather ins(%t1) outs(%f1) along dp.local ... on gather
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def GroupLaunches : Pass<"ds-group-launches", "::mlir::ModuleOp"> {
   let summary = "Makes launches of one kernel over many tensors one launch";
   let description = [{
@@ -270,7 +294,7 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
     have as many buffers as their function takes, and a copy's buffers are alike; (E4) every `ds.alloc` is used by a command,
     and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `gathered_from` is
     written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
-    evaluation before it is read; no micro-step changes the shard before the last of them has read the state, but for
+    evaluation before it is read, or by copies of what such a gather brought; no micro-step changes the shard before the last of them has read the state, but for
     the update, which may do so before the rest of its own micro-step has: that reads parameters as they were.
 
     ```

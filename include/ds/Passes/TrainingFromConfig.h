@@ -15,6 +15,7 @@ TrainingOptions trainingFromConfig(const ::ds::config::Config &config, ArrayRef<
 /// The mesh of the ranks that `config` asks for: axes of more than one rank, in the order pp, dp, sp, tp, for
 /// what communicates most lies closest. Samples differ along dp; ZeRO divides along dp and sp, or along
 /// dp.local and sp where mics_shard_size says that fewer of the data-parallel ranks do.
+/// zero_hpz_partition_size cuts dp into dp.node and dp.local, too, of which ZeRO has both.
 MeshShape meshFromConfig(const ::ds::config::Config &config);
 
 } // namespace mlir::ds

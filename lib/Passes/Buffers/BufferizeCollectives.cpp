@@ -76,10 +76,18 @@ void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
                                 PayloadAttr::get(context, op.getCarries()));
 }
 
+/// A window, but where it becomes a state: that has a copy at once, so that the whole need not be there until
+/// the function ends.
 void FunctionBufferizer::bufferizeLocalShard(LocalShardOp op) {
   Value whole = toContiguous(buffers.at(op.getFull()), op.getLoc());
-  bind(op.getResult(), createView(whole,
-                                  shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(),
-                                            MeshOp::lookup(op), op.getAxes()),
-                                  op.getLoc()));
+  Value part = createView(whole,
+                          shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(),
+                                    MeshOp::lookup(op), op.getAxes()),
+                          op.getLoc());
+  FlatSymbolRefAttr state = becomesState(op.getResult());
+  if (state && mayReplaceState(state, op.getResult(), position.at(op), stateBuffers.at(state))) {
+    copy(part, stateBuffers.at(state), op.getLoc());
+    part = stateBuffers.at(state);
+  }
+  bind(op.getResult(), part);
 }

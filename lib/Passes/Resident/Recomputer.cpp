@@ -59,10 +59,18 @@ private:
 };
 } // namespace
 
+/// What the gathers of one parameter have in common: its shard, also where `gather` is from a part that was
+/// kept of what was gathered from that.
+static Value sourceOf(AllGatherOp gather) {
+  auto part = gather.getShard().getDefiningOp<LocalShardOp>();
+  auto whole = part ? part.getFull().getDefiningOp<AllGatherOp>() : AllGatherOp();
+  return whole ? whole.getShard() : gather.getShard();
+}
+
 Recomputer::Recomputer(func::FuncOp func, DenseSet<Value> kept) : func(func), kept(std::move(kept)) {
   for (auto gather : func.getOps<AllGatherOp>())
     if (!isForward(gather) && gather.getCarries() == Payload::Parameter)
-      gathers.try_emplace(gather.getShard(), gather);
+      gathers.try_emplace(sourceOf(gather), gather);
 }
 
 /// Takes the results that nobody reads from a recomputation.
@@ -166,11 +174,16 @@ void Recomputer::collect(Value value, llvm::SetVector<Operation *> &ops) const {
   visitPostOrder(value, isMissing, [&](Value next) { ops.insert(next.getDefiningOp()); });
 }
 
-/// The gather of backward that stands for one of forward, before the reader.
+/// The gather of backward that stands for one of forward, before the reader: where a part of that was kept,
+/// from there.
 AllGatherOp Recomputer::gatherForBackward(AllGatherOp gather) {
   AllGatherOp &known = gathers[gather.getShard()];
   if (!known) {
     known = cast<AllGatherOp>(OpBuilder(reader).clone(*gather));
+    if (LocalShardOp part = findPartOf(gather)) {
+      known.getShardMutable().set(part);
+      known.setAxesAttr(part.getAxes());
+    }
     setWork(known, Work::Backward);
   } else if (reader->isBeforeInBlock(known)) {
     known->moveBefore(reader);

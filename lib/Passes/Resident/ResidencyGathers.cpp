@@ -79,24 +79,35 @@ void ResidencyModel::delayCollectives(Segment &segment) {
   }
 }
 
+/// What backward gathers of `part`, or none.
+static std::optional<uint32_t> findInBackward(const SegmentMemory &memory, LocalShardOp part) {
+  for (Operation *user : part->getUsers())
+    if (isa<AllGatherOp>(user) && !isForward(user))
+      return memory.find(user->getResult(0));
+  return std::nullopt;
+}
+
 /// What is recomputed of a parameter that was `gathered` for forward takes it from the gather of backward,
 /// which is there from `moment` on then, until it would be needed: a value of the problem that is had where
 /// anything of that is recomputed. None where backward gathers no such parameter, or not later.
 std::optional<uint32_t> ResidencyModel::addEarly(uint32_t index, Value gathered, uint32_t moment) {
   Segment &segment = segments[index];
   auto gather = gathered.getDefiningOp<AllGatherOp>();
-  FlatSymbolRefAttr state = gather ? getStateOf(segment.func, gather.getShard()) : FlatSymbolRefAttr();
-  const auto known = state ? gathers.find(state.getAttr()) : gathers.end();
-  if (known == gathers.end() || !segment.rules->recomputesCalls())
+  if (!gather || !segment.rules->recomputesCalls())
     return std::nullopt;
-  const auto use = llvm::find_if(known->second.uses, [&](auto at) {
-    return at.first == index && !segment.memory.memories[at.second].isForward;
-  });
-  if (use == known->second.uses.end() || segment.memory.memories[use->second].begin <= moment)
+  std::optional<uint32_t> use;
+  FlatSymbolRefAttr state = getStateOf(segment.func, gather.getShard());
+  if (LocalShardOp part = findPartOf(gather))
+    use = findInBackward(segment.memory, part);
+  else if (const auto known = state ? gathers.find(state.getAttr()) : gathers.end(); known != gathers.end())
+    for (auto [of, memory] : llvm::reverse(known->second.uses))
+      if (of == index && !segment.memory.memories[memory].isForward)
+        use = memory; // the first
+  if (!use || segment.memory.memories[*use].begin <= moment)
     return std::nullopt;
-  const ValueMemory &memory = segment.memory.memories[use->second];
+  const ValueMemory &memory = segment.memory.memories[*use];
   const uint32_t begin = segment.begin + moment;
-  const auto [early, isNew] = segment.early.try_emplace(use->second, problem.values.size());
+  const auto [early, isNew] = segment.early.try_emplace(*use, problem.values.size());
   if (isNew) {
     problem.values.emplace_back();
     problem.values.back().homes = {{{{kDevice, memory.bytes, begin, segment.begin + memory.begin}}, {}}};
@@ -141,7 +152,7 @@ void ResidencyModel::countElements() {
     problem.spaces[kElements].liveBytes.push_back(std::min(most, elements += change[moment]));
 }
 
-void ResidencyModel::addGathers() {
+void ResidencyModel::addGathers(const SymbolTable &symbols) {
   countElements();
   for (const auto &[state, gathered] : gathers) {
     analysis::ResidencyValue value;
@@ -175,7 +186,9 @@ void ResidencyModel::addGathers() {
       value.homes.push_back({std::move(holds), {{kLink, seconds}}});
       choice.stays.push_back(stay);
     };
-    if (isInSeveral && mayKeepAll && mayKeepWithin)
+    // What is kept of the first micro-step's gather is there only then: nothing gathers it for all of them.
+    const bool isSecondary = symbols.lookup<StateOp>(state).getGatheredFrom().has_value();
+    if (isInSeveral && mayKeepAll && mayKeepWithin && !isSecondary)
       addHome(Stay::Step, std::move(whole), gathered.seconds);
     if (!gaps.empty() && mayKeepWithin)
       addHome(Stay::Segment, std::move(gaps), everyRun);

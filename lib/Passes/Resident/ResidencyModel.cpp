@@ -38,7 +38,7 @@ ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, 
   addHost(module, rates);
   for (uint32_t segment = 0; segment < segments.size(); ++segment)
     addForward(segment);
-  addGathers();
+  addGathers(symbols);
   addLosses();
 }
 

@@ -170,7 +170,7 @@ private:
   uint32_t firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs) const;
   uint32_t behindLastUse(const Gathered &gathered, const Segment &segment) const;
   void countElements();
-  void addGathers();
+  void addGathers(const SymbolTable &symbols);
   std::optional<uint32_t> addEarly(uint32_t segment, Value gathered, uint32_t moment);
   bool mayKeep(const Gathered &gathered, size_t use) const;
   int64_t permanentBytes(ModuleOp module, Space space) const;

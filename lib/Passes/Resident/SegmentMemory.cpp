@@ -34,6 +34,19 @@ Value mlir::ds::rootOf(Value value) {
   return value;
 }
 
+LocalShardOp mlir::ds::findPartOf(AllGatherOp gather) {
+  for (Operation *user : gather->getUsers())
+    if (auto part = dyn_cast<LocalShardOp>(user))
+      return part;
+  return {};
+}
+
+/// Whether the op copies what it makes to a state, which is there all the time: a part that outlives its
+/// whole.
+static bool isKeptInState(Operation &op) {
+  return isa<LocalShardOp>(op) && llvm::any_of(op.getUsers(), llvm::IsaPred<func::ReturnOp>);
+}
+
 static int64_t byteSize(Value value) {
   RankedTensorType type = tensorType(value);
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
@@ -104,7 +117,7 @@ void SegmentMemory::addResult(OpResult result, OpForm form, uint32_t level) {
   memory.begin = memory.end = moments.lookup(result.getOwner());
   memory.isForward = isForward(result.getOwner());
   memory.isStored = form == OpForm::Call || form == OpForm::Join;
-  if (placement->isOnHost(result.getOwner()))
+  if (placement->isOnHost(result.getOwner()) || isKeptInState(*result.getOwner()))
     memory.bytes = 0;
   indices[result] = memories.size();
   memories.push_back(std::move(memory));

@@ -37,6 +37,9 @@ OpForm formOf(Operation *op);
 /// The value that `value` is a view of, be it through several; itself where it is none.
 Value rootOf(Value value);
 
+/// What keeps a rank's part of what `gather` brings, for the gathers that follow; null where nothing does.
+LocalShardOp findPartOf(AllGatherOp gather);
+
 /// Memory that a value and its views share. Moments are those of the function.
 struct ValueMemory {
   Value value; ///< that is not a view

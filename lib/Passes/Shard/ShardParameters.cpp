@@ -4,6 +4,18 @@
 // is divided, it is gathered once for the layers of forward and once more for backward, so that the gathered
 // copy need not live in between; which of the two gathers is worth its time is for the scheduler to say.
 //
+// With a secondary partition the first gather of a step alone is along all axes that divide the bucket, so
+// that it crosses nodes; its result leaves a rank's part of a node's copy in a state, from which all other
+// gathers are made inside a node:
+//
+//   dp.node = 2, dp.local = 2, parts of ranks 0 to 3:   a | b | c | d
+//   gathered along dp:                                  abcd on all
+//   kept, along dp.local:                               ab | cd | ab | cd
+//   gathered along dp.local:                            abcd on all
+//
+// A gather along dp.node first would leave a and c on ranks 0 and 2, and no gather along dp.local puts b
+// between.
+//
 // What forward makes of parameters alone (a transposition, a repeated bias) is recomputed for backward, from
 // backward's own gather: read across, it would keep forward's copy alive.
 //
@@ -11,16 +23,24 @@
 #include "ShardedStep.h"
 #include "Support/PostOrder.h"
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/ScheduledFunction.h"
 
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 
+/// Whether a step runs `func` before all others.
+static bool isFirstOfStep(func::FuncOp func) {
+  SmallVector<func::FuncOp> segments = getSegments(func->getParentOfType<ModuleOp>());
+  return !segments.empty() && segments.front() == func;
+}
+
 namespace {
 class ParameterReader {
 public:
-  ParameterReader(ShardedStep &step, SegmentStates &segment) : step(step), segment(segment) {}
+  ParameterReader(ShardedStep &step, SegmentStates &segment)
+      : step(step), segment(segment), isFirst(isFirstOfStep(segment.getFunction())) {}
 
   void run();
 
@@ -33,9 +53,12 @@ private:
   Value repeat(Value value, OpBuilder &builder);
   Uses usesOf(StateOp member, std::optional<bool> inForward) const;
   void readBucket(ShardedBucket &bucket, std::optional<bool> inForward);
+  Value readWhole(ShardedBucket &bucket, OpBuilder &builder);
+  void dropUnread(ShardedBucket &bucket);
 
   ShardedStep &step;
   SegmentStates &segment;
+  const bool isFirst;              ///< of a step's segments
   DenseSet<Value> divided;         ///< arguments that will be gathered
   DenseSet<Value> ofParameters;    ///< what forward makes of them alone
   DenseMap<Value, Value> repeated; ///< forward's value -> backward's own
@@ -114,6 +137,28 @@ static Operation *firstOwner(ArrayRef<OpOperand *> uses) {
   return first;
 }
 
+/// The whole bucket, from where it is divided last. Evaluation does not know what is left of the step before.
+Value ParameterReader::readWhole(ShardedBucket &bucket, OpBuilder &builder) {
+  StateOp state = bucket.getState("");
+  Location loc = builder.getInsertionPoint()->getLoc();
+  if (!bucket.dividesParameters)
+    return segment.read(state);
+  auto gather = [&](Value part, ::ds::rt::AxisSet axes) -> Value {
+    return builder.create<AllGatherOp>(loc, state.getTensorType(), part, step.nameAxes(axes),
+                                       Payload::Parameter);
+  };
+  if (!bucket.secondary || segment.does(Work::Evaluation))
+    return gather(segment.read(state), bucket.divided);
+  if (Value part = segment.findResult(bucket.secondary.getSymNameAttr())) // of this segment's own
+    return gather(part, bucket.near);
+  if (!isFirst)
+    return gather(segment.read(bucket.secondary), bucket.near);
+  Value whole = gather(segment.read(state), bucket.divided);
+  segment.write(bucket.secondary, builder.create<LocalShardOp>(loc, bucket.secondary.getLocalType(), whole,
+                                                               step.nameAxes(bucket.near)));
+  return whole;
+}
+
 void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inForward) {
   SmallVector<Uses> uses =
       llvm::map_to_vector(bucket.members, [&](StateOp member) { return usesOf(member, inForward); });
@@ -124,10 +169,7 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
     return;
   WorkListener listener(first);
   OpBuilder builder(first, &listener);
-  Value full = segment.read(bucket.getState(""));
-  if (bucket.dividesParameters)
-    full = builder.create<AllGatherOp>(first->getLoc(), bucket.getState("").getTensorType(), full,
-                                       step.nameAxes(bucket.divided), Payload::Parameter);
+  Value full = readWhole(bucket, builder);
   for (auto [member, offset, ofMember] : llvm::zip_equal(bucket.members, bucket.op.getOffsets(), uses)) {
     if (ofMember.empty())
       continue;
@@ -143,12 +185,25 @@ void ParameterReader::readBucket(ShardedBucket &bucket, std::optional<bool> inFo
   }
 }
 
+/// Takes back a secondary partition that no other gather of the step reads: that of what a single
+/// micro-step's forward alone needs, as an embedding.
+void ParameterReader::dropUnread(ShardedBucket &bucket) {
+  if (!bucket.secondary || step.getOptions().accumulation > 1 || !isFirst)
+    return;
+  Value part = segment.findResult(bucket.secondary.getSymNameAttr());
+  if (!part || !part.hasOneUse())
+    return;
+  segment.drop(bucket.secondary.getSymNameAttr());
+  std::exchange(bucket.secondary, {}).erase();
+}
+
 void ParameterReader::run() {
   repeatForBackward();
   for (ShardedBucket &bucket : step.getBuckets()) {
     if (bucket.dividesParameters) {
       readBucket(bucket, true);
       readBucket(bucket, false);
+      dropUnread(bucket);
     } else {
       readBucket(bucket, std::nullopt);
     }

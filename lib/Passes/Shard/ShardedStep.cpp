@@ -154,10 +154,43 @@ LogicalResult ShardedStep::collect(SmallVectorImpl<Candidate> &trained, SmallVec
   return success();
 }
 
+/// The axes that `names`, of `key`, say. Fails, with a diagnostic, for such as ZeRO does not divide along.
+static FailureOr<::ds::rt::AxisSet> findZeroAxes(ModuleOp module, const MeshShape &shape, StringRef key,
+                                                 ArrayRef<std::string> names) {
+  ::ds::rt::AxisSet found;
+  for (const std::string &name : names) {
+    std::optional<::ds::rt::AxisSet> axes = shape.mesh.find(name);
+    if (!axes || !shape.zero.hasAll(*axes))
+      return module.emitError("expects axes along which ZeRO divides, ")
+             << shape.mesh.spell(shape.zero) << ", in zero_optimization." << key << ", but got " << name;
+    found = found | *axes;
+  }
+  return found;
+}
+
+/// The axes that cut secondary partitions. What is gathered along some axes first, and along the rest then,
+/// lies in order only if they are the slower ones: fails, with a diagnostic, where they are not.
+static FailureOr<::ds::rt::AxisSet> findNearAxes(ModuleOp module, const MeshShape &shape,
+                                                 const ShardingOptions &options) {
+  FailureOr<::ds::rt::AxisSet> near = findZeroAxes(module, shape, "secondary_axes", options.secondaryAxes),
+                               first = findZeroAxes(module, shape, "gather_first_axes", options.firstAxes);
+  if (failed(near) || failed(first))
+    return failure();
+  const ::ds::rt::AxisSet rest = shape.zero - *first;
+  if (rest.isEmpty() || first->bits() < (rest.bits() & -rest.bits()))
+    return near;
+  return module.emitError("expects zero_optimization.gather_first_axes before ")
+         << shape.mesh.spell(rest) << " in the mesh, but got " << shape.mesh.spell(*first);
+}
+
 LogicalResult ShardedStep::layOut() {
   if (options.optimizer.kind == OptimizerOptions::Kind::Lamb)
     return module.emitError() << "optimizer lamb on " << shape.mesh.size()
                               << " ranks is not supported: its step needs norms of whole parameters";
+  FailureOr<::ds::rt::AxisSet> found = findNearAxes(module, shape, options.sharding);
+  if (failed(found))
+    return failure();
+  near = *found;
   SmallVector<Candidate> trained, frozen;
   if (failed(collect(trained, frozen)))
     return failure();
@@ -224,6 +257,7 @@ void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
     bucket.dividesOptimizer = isOfSeveral && dividesOptimizer();
     bucket.dividesGradients = isOfSeveral && dividesGradients();
     bucket.dividesParameters = isOfSeveral && sharding.stage == 3 && !bucket.isPersistent;
+    bucket.near = bucket.divided & near;
     declare(bucket, plan.offsets, plan.elements);
     buckets.push_back(std::move(bucket));
   }
@@ -249,6 +283,22 @@ StateOp ShardedStep::declareState(ShardedBucket &bucket, StateOp like, bool isDi
   return bucket.states[slot] = state;
 }
 
+/// A state for what a rank keeps of `bucket`, whose shards `shard` has, once it was gathered: a part along
+/// `near`.
+static StateOp makeSecondary(const ShardedBucket &bucket, StateOp shard, AxesAttr near) {
+  MLIRContext *context = shard.getContext();
+  OpBuilder builder(context);
+  BucketOp op = bucket.op;
+  auto state =
+      builder.create<StateOp>(op.getLoc(), (op.getSymName() + ".secondary").str(), Role::Buffer,
+                              /*trainable=*/false, /*aliases=*/ArrayAttr(),
+                              /*owner=*/FlatSymbolRefAttr(), InitAttr::get(context, InitKind::Zero, 0.0, 0.0),
+                              Space::Device, shard.getTensorType());
+  state.setShardsAttr(ArrayAttr::get(context, near));
+  state.setGatheredFromAttr(FlatSymbolRefAttr::get(shard));
+  return state;
+}
+
 void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int64_t elements) {
   OpBuilder builder(module.getContext());
   auto names = llvm::map_to_vector(
@@ -260,6 +310,10 @@ void ShardedStep::declare(ShardedBucket &bucket, ArrayRef<int64_t> offsets, int6
                                        builder.getArrayAttr(names), offsets, elements);
   insertLast(bucket.op);
   declareState(bucket, bucket.members.front(), bucket.dividesParameters);
+  // Where the group along `near` is all ranks or one, there is nothing to gain.
+  const int64_t ranks = countRanks(bucket.near);
+  if (bucket.dividesParameters && ranks > 1 && ranks < countRanks(bucket.divided))
+    insertLast(bucket.secondary = makeSecondary(bucket, bucket.getState(""), nameAxes(bucket.near)));
   if (!bucket.isTrained())
     return;
   for (auto [index, member] : llvm::enumerate(bucket.members)) {

@@ -35,9 +35,11 @@ struct ShardedBucket {
   ::ds::rt::AxisSet cuts;        ///< axes that cut each member
   ::ds::rt::AxisSet divided; ///< axes along which ZeRO cuts the whole, as far as it does: others than `cuts`
   ::ds::rt::AxisSet addends; ///< axes along which ranks hold addends of the gradients
+  ::ds::rt::AxisSet near;    ///< of `divided`, those that cut the secondary partition, where there is one
   bool isCopy = false;       ///< an earlier stage has the parameters, too
   bool dividesOptimizer = false, dividesGradients = false, dividesParameters = false; ///< along `divided`
   llvm::StringMap<StateOp> states;                                                    ///< by slot
+  StateOp secondary; ///< a rank's part along `near` of the parameters, which a step gathers once; or null
 };
 
 class ShardedStep {
@@ -83,6 +85,7 @@ private:
   ModuleOp module;
   TrainingOptions options;
   MeshShape shape;
+  ::ds::rt::AxisSet near; ///< axes that cut secondary partitions
   SymbolTable symbols;
   DenseMap<std::pair<StringRef, StringRef>, StateOp> owned; ///< by owner and slot
   SmallVector<ShardedBucket> buckets;

@@ -138,6 +138,37 @@ static bool isBeforeUpdate(Operation *command) {
   return work && isBefore(*work, Work::Update);
 }
 
+/// Whether `buffer` has what was gathered from `shard` or from a part of that, and nothing else: it is the
+/// shard, or all that writes it before `command` gathers, copies or loads from such.
+static bool bringsFrom(Operation &op, Value shard);
+static bool comesFrom(Value buffer, Value shard, Operation *command) {
+  const Value root = rootOfBuffer(buffer);
+  if (root == shard || !root.getDefiningOp<AllocOp>())
+    return root == shard;
+  bool isWritten = false;
+  for (Operation &op : command->getBlock()->getOperations()) {
+    if (&op == command)
+      return isWritten;
+    auto writes = [&](const BufferAccess &access) { return access.root == root && access.isWrite; };
+    if (!isa<ScheduledOpInterface>(op) || !llvm::any_of(accessesOf(&op), writes))
+      continue;
+    if (!bringsFrom(op, shard))
+      return false;
+    isWritten = true;
+  }
+  return false;
+}
+
+/// Whether `op` writes what comes from `shard`: a gather, a copy or a load.
+static bool bringsFrom(Operation &op, Value shard) {
+  if (auto gather = dyn_cast<CommunicateOp>(op))
+    return gather.getKind() == CollectiveKind::AllGather && comesFrom(gather.getInputs()[0], shard, &op);
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return comesFrom(transfer.getSource(), shard, &op);
+  auto call = dyn_cast<CallOp>(op);
+  return call && call.getCallee() == ::ds::rt::LibraryFn::Copy && comesFrom(call.getBuffers()[0], shard, &op);
+}
+
 /// Verifies the commands of one function on `whole`, which has what was gathered from `shard`; null for an
 /// argument that is not there; `gathers` where it may fill it. `value` says what earlier functions did (E6).
 static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard, bool gathers,
@@ -152,9 +183,7 @@ static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard,
         (getWork(&op) == Work::Update ? value.isUpdated : value.isChanged) = true;
       if (!whole || access.root != whole)
         continue;
-      auto gather = dyn_cast<CommunicateOp>(op);
-      if (access.isWrite && (!gathers || !gather || gather.getKind() != CollectiveKind::AllGather ||
-                             rootOfBuffer(gather.getInputs()[0]) != shard))
+      if (access.isWrite && (!gathers || !bringsFrom(op, shard)))
         return op.emitOpError(
             "expects only gathers of its shard, in the first segment and in evaluation, to write "
             "a value that stays for the step");

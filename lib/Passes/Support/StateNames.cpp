@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace mlir::ds;
 
 std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
-  StateOp like = state; // of what is gathered once a step, the bucket's
+  StateOp like = state; // of what is gathered once a step, whole or a part of it, the bucket's
   if (std::optional<StringRef> from = state.getGatheredFrom())
     if (auto shard = symbols.lookup<StateOp>(*from))
       like = shard;
@@ -19,6 +19,6 @@ std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
   if (others > 0)
     name += " and " + std::to_string(others) + " more";
   if (state.getGatheredFrom())
-    return name + " (gathered)";
+    return name + (state.isSharded() ? " (secondary)" : " (gathered)");
   return state.getSlot() ? name + " (" + state.getSlot()->str() + ")" : name;
 }

@@ -145,6 +145,31 @@ static LossScaleOptions convertLossScale(const config::Precision &from) {
   return to;
 }
 
+namespace {
+/// How ZeRO divides dp: groups of nodes of ranks side by side. 1 where there is nothing to tell apart.
+struct Division {
+  int64_t groups = 1;         ///< each of which has everything
+  int64_t nodes = 1;          ///< of a group
+  int64_t local = 1;          ///< ranks of a node
+  bool hasSecondary = false;  ///< a node has everything a second time
+  bool gathersByNode = false; ///< between nodes first
+};
+} // namespace
+
+static Division divisionOf(const config::Config &config) {
+  const config::Zero &zero = config.zero;
+  const int64_t dp = config.mesh.dp;
+  if (zero.stage != 3)
+    return {1, 1, dp};
+  if (zero.micsShardSize > 0) {
+    const int64_t group = std::min(zero.micsShardSize, dp), local = zero.micsNodeRanks.value_or(group);
+    return {dp / group, group / local, local, false, zero.micsNodeRanks.has_value()};
+  }
+  const bool hasSecondary = zero.hpzPartitionSize > 1 && zero.hpzPartitionSize < dp;
+  const int64_t local = hasSecondary ? zero.hpzPartitionSize : dp;
+  return {1, dp / local, local, hasSecondary};
+}
+
 /// "auto" is ds-shard-zero's choice.
 static ShardingOptions convertSharding(const config::Config &config) {
   const config::Zero &from = config.zero;
@@ -158,6 +183,13 @@ static ShardingOptions convertSharding(const config::Config &config) {
   const config::Setting *reduction = config.find("gradient_reduction");
   if (reduction && reduction->value != "\"auto\"")
     to.reduceEachMicroStep = reduction->value == "\"each_micro_step\"";
+  const Division division = divisionOf(config);
+  if (division.gathersByNode)
+    to.firstAxes = {"dp.node"};
+  if (division.hasSecondary)
+    to.secondaryAxes = {"dp.local"};
+  if (division.hasSecondary && config.mesh.sp > 1)
+    to.secondaryAxes.push_back("sp");
   return to;
 }
 
@@ -239,13 +271,15 @@ MeshShape mlir::ds::meshFromConfig(const config::Config &config) {
     axes.push_back({name, static_cast<uint32_t>(size)});
   };
   add("pp", config.mesh.pp, {&shape.stages});
-  const int64_t part = config.zero.stage == 3 ? config.zero.micsShardSize : -1;
-  if (part > 0 && part < config.mesh.dp) { // MiCS: the closest ranks divide, the others have copies
-    add("dp.node", config.mesh.dp / part, {&shape.samples});
-    add("dp.local", part, {&shape.samples, &shape.zero});
-  } else {
-    add("dp", config.mesh.dp, {&shape.samples, &shape.zero});
-  }
+  // The closest ranks divide; groups have copies. A whole that is not cut has the name of all.
+  const Division division = divisionOf(config);
+  const bool isCut = division.groups > 1 || division.nodes > 1;
+  if (division.nodes > 1)
+    add("dp.group", division.groups, {&shape.samples});
+  else
+    add("dp.node", division.groups, {&shape.samples});
+  add("dp.node", division.nodes, {&shape.samples, &shape.zero});
+  add(isCut ? "dp.local" : "dp", division.local, {&shape.samples, &shape.zero});
   add("sp", config.mesh.sp, {&shape.zero});
   add("tp", config.mesh.tp, {});
   shape.mesh = ::ds::rt::Mesh(std::move(axes));

@@ -189,3 +189,60 @@ func.func @e6_read_in_a_segment_behind(%p: !part {ds.state = @p}, %g: !whole {ds
   ds.call copy(%g, %x) writes [1] params [] on compute {ds.work = #ds.work<backward>} : !whole, !whole
   return
 }
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!half = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+
+// E6: a part of what was gathered is copied out of it, also where the shard was loaded to be gathered.
+ds.mesh @mesh axes [dp.node = 2, dp.local = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
+func.func @e6_copied(%p: !part {ds.state = @p}, %g: !half {ds.state = @g}, %x: !half {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  %s = ds.alloc activations : !part
+  %f = ds.alloc communication : !whole
+  %h = ds.view %f offset 0 shifts [dp.local = 4] : !whole -> !half
+  ds.call copy(%p, %s) writes [1] params [] on compute : !part, !part
+  ds.communicate all_gather ins(%s) outs(%f) along dp on gather : (!part) -> !whole
+  ds.call copy(%h, %g) writes [1] params [] on compute : !half, !half
+  ds.call copy(%g, %x) writes [1] params [] on compute : !half, !half
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!half = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp.node = 2, dp.local = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @q role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
+func.func @e6_copied_of_another(%p: !part {ds.state = @p}, %q: !part {ds.state = @q}, %g: !half {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  %f = ds.alloc communication : !whole
+  %h = ds.view %f offset 0 shifts [dp.local = 4] : !whole -> !half
+  ds.communicate all_gather ins(%q) outs(%f) along dp on gather : (!part) -> !whole
+  // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in the first segment and in evaluation, to write a value that stays for the step}}
+  ds.call copy(%h, %g) writes [1] params [] on compute : !half, !half
+  return
+}
+
+// -----
+
+!part = !ds.buffer<tensor<2xf32>, [1], device>
+!half = !ds.buffer<tensor<4xf32>, [1], device>
+!whole = !ds.buffer<tensor<8xf32>, [1], device>
+ds.mesh @mesh axes [dp.node = 2, dp.local = 2]
+ds.state @p role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<2xf32>
+ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<4xf32>
+func.func @e6_copied_of_more(%p: !part {ds.state = @p}, %g: !half {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
+  %f = ds.alloc communication : !whole
+  %h = ds.view %f offset 0 shifts [dp.local = 4] : !whole -> !half
+  ds.call fill(%f) writes [0] params [0.0 : f64] on compute : !whole
+  ds.communicate all_gather ins(%p) outs(%f) along dp on gather : (!part) -> !whole
+  // expected-error@+1 {{'ds.call' op expects only gathers of its shard, in the first segment and in evaluation, to write a value that stays for the step}}
+  ds.call copy(%h, %g) writes [1] params [] on compute : !half, !half
+  return
+}

@@ -39,11 +39,11 @@ class Example:
         self.data = {key: torch.from_numpy(value) for key, value in safetensors_io.load(data).items()}
         self.name, self.programs, self.alone = name, {}, {}
 
-    def program(self, ranks, stage, accumulation, kind, shard_size=-1):
-        key = ranks, stage if ranks > 1 else 0, accumulation, kind, shard_size
+    def program(self, ranks, stage, accumulation, kind, **zero):
+        key = ranks, stage if ranks > 1 else 0, accumulation, kind, *zero.items()
         if key not in self.programs:
             config = {**CONFIG, "gradient_accumulation_steps": accumulation, "bf16": {"enabled": kind == "bf16"},
-                      "gradient_clipping": 0.5, "zero_optimization": {"stage": key[1], "mics_shard_size": shard_size, **SMALL}}
+                      "gradient_clipping": 0.5, "zero_optimization": {"stage": key[1], **zero, **SMALL}}
             self.programs[key] = compile_ranks(self.model, config, ranks, self.folder)
         return self.programs[key]
 
@@ -58,11 +58,11 @@ class Example:
             return rows.double() if kind.element.startswith("f") else rows
         return take
 
-    def check(self, ranks, stage, accumulation, kind, steps, shard_size=-1):
-        """[complaints] about one division; with a shard size, that of MiCS."""
+    def check(self, ranks, stage, accumulation, kind, steps, **zero):
+        """[complaints] about one division; `zero` are further keys of zero_optimization."""
         is_exact = accumulation > 1
         numbers, key = Numbers(rounds=not is_exact), (ranks, accumulation, kind)
-        program = self.program(ranks, stage, accumulation, kind, shard_size)
+        program = self.program(ranks, stage, accumulation, kind, **zero)
         if key not in self.alone:
             batches = draw_batches(program, steps, self.draw())
             self.alone[key] = batches, train_alone(self.program(1, 0, accumulation * ranks, kind), batches, numbers)
@@ -84,7 +84,8 @@ def main():
     parser.add_argument("--steps", type=int, help="default: 2 on 2 ranks, where they are cheap, else 1")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    complaints, counts = [], {"to the bit": 0, "to 1e-9": 0, "to 1e-9 where two ranks divide": 0}
+    complaints, counts = [], {"to the bit": 0, "to 1e-9": 0, "to 1e-9 where two ranks divide": 0,
+                              "to the bit with a second copy": 0, "to 1e-9 with a second copy": 0}
     for turn, name in enumerate(args.models):
         model = Example(name, args.out)
         for index, (ranks, stage) in enumerate(itertools.product(args.ranks, args.stages)):
@@ -95,8 +96,13 @@ def main():
                 complaints += model.check(ranks, stage, 2, "bf16", steps)
                 counts["to 1e-9"] += 1
         ranks = (4, 8)[turn % 2]
-        complaints += model.check(ranks, 3, 2, "bf16", 1, shard_size=2)
+        complaints += model.check(ranks, 3, 2, "bf16", 1, mics_shard_size=2)
         counts["to 1e-9 where two ranks divide"] += 1
+        for size in (2, 4)[:turn % 2 + 1]:
+            complaints += model.check(ranks, 3, 1, "fp32", 2, zero_hpz_partition_size=size)
+            counts["to the bit with a second copy"] += 1
+        complaints += model.check(ranks, 3, 3, "bf16", 2, zero_hpz_partition_size=2)  # first, middle and last micro-steps
+        counts["to 1e-9 with a second copy"] += 1
     print("\n".join(complaints) or "\n".join(f"{count} steps agree with one rank {how}" for how, count in counts.items()))
     return 1 if complaints else 0
 
