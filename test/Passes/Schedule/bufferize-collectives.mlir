@@ -177,3 +177,33 @@ module {
     return %d : tensor<8xf32>
   }
 }
+
+// -----
+
+// A part that becomes a state is copied to it as soon as its whole is there, and the gather that follows reads the state: the whole is
+// not held for either.
+// CHECK-LABEL: func.func @secondary
+// CHECK-SAME: %[[S:[a-z0-9]+]]: !ds.buffer<tensor<64xf32>, [1], device> {ds.state = @s}
+// CHECK: ds.communicate all_gather ins(%{{.*}}) outs(%[[WHOLE:.*]]) along dp carries parameter
+// CHECK: %[[PART:.*]] = ds.view %[[WHOLE]] offset 0 shifts [dp.local = 64]
+// CHECK: ds.call copy(%[[PART]], %[[S]])
+// CHECK: ds.communicate all_gather ins(%[[S]]) outs(%{{.*}}) along dp.local carries parameter
+// CHECK-NOT: ds.call copy(
+// CHECK: return
+module {
+  ds.mesh @mesh axes [dp.node = 2, dp.local = 2]
+  ds.state @p role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<32xf32>
+  ds.state @s role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) {gathered_from = @p} : tensor<64xf32>
+  ds.state @loss role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x16xf32>
+  func.func @secondary(%p: tensor<32xf32> {ds.state = @p}) -> (tensor<64xf32> {ds.state = @s}, tensor<8x16xf32> {ds.state = @loss})
+      attributes {ds.segment = #ds.segment<forward, backward>} {
+    %f = ds.all_gather %p along dp carries parameter : tensor<32xf32> -> tensor<128xf32>
+    %s = ds.local_shard %f along dp.local : tensor<128xf32> -> tensor<64xf32>
+    %m = ds.reshape %f : tensor<128xf32> -> tensor<8x16xf32>
+    %y = ds.matmul %m, %m transpose_rhs : tensor<8x16xf32>, tensor<8x16xf32> -> tensor<8x8xf32>
+    %g = ds.all_gather %s along dp.local carries parameter : tensor<64xf32> -> tensor<128xf32>
+    %n = ds.reshape %g : tensor<128xf32> -> tensor<8x16xf32>
+    %z = ds.matmul %y, %n : tensor<8x8xf32>, tensor<8x16xf32> -> tensor<8x16xf32>
+    return %s, %z : tensor<64xf32>, tensor<8x16xf32>
+  }
+}
