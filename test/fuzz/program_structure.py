@@ -194,6 +194,8 @@ def change_mesh(draw, tree):
         tree["world"] = world
     if draw.random() < 0.3:
         tree["data_axes"] = draw.choice([0, 1, 2, 3, 4, 2**32 - 1])
+    if draw.random() < 0.3:
+        tree["stage_axes"] = draw.choice([0, 1, 2, 3, 4, 2**32 - 1])
     return f"mesh {mesh} of {tree['world']} ranks"
 
 

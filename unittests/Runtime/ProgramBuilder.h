@@ -40,6 +40,7 @@ public:
     program.stages.emplace_back();
     program.world = static_cast<uint32_t>(program.stages.size());
     program.mesh = {{"pp", program.world}};
+    program.stageAxes = {0};
   }
   uint32_t stage() const { return static_cast<uint32_t>(program.stages.size() - 1); }
   ArenaBytes &arenas() { return program.stages.back().arenas; }
@@ -150,11 +151,12 @@ public:
   }
   /// A run of `world` ranks, all with data of their own, with a stream for gathers and one for reductions.
   void ranks(uint32_t world) { ranks({{"dp", world}}); }
-  /// A run on a mesh, of which the ranks along dp have data of their own.
+  /// A run on a mesh, of which the ranks along dp have data of their own and those along pp are stages.
   void ranks(const Mesh &mesh) {
     program.world = mesh.size();
     program.mesh = mesh;
     program.dataAxes = mesh.find("dp").value_or(AxisSet());
+    program.stageAxes = mesh.find("pp").value_or(AxisSet());
     program.streams = {StreamKind::Compute, StreamKind::Gather, StreamKind::Reduce};
   }
   /// A collective of `elements` of each rank's part along the axes of dp, in a table entry and with a

@@ -124,7 +124,7 @@ TEST(ProgramFile, RoundTripKeepsEveryByte) {
 
 TEST(ProgramFile, KeepsAxes) {
   ProgramBuilder b;
-  b.ranks({{"dp.node", 2}, {"dp.local", 2}, {"tp", 2}});
+  b.ranks({{"dp.node", 2}, {"dp.local", 2}, {"tp", 2}, {"pp", 1}});
   const uint32_t whole = b.keep({8, 8}), part = b.rankWindow(whole, {1, 2}), cut = b.keep({4, 3}),
                  shard = b.keep({8});
   b.program.states.push_back({"w", {}, Role::Parameter, "", {4, 6}, cut, {}, true, {{AxisSet(), {2}}, {}}});
@@ -139,13 +139,14 @@ TEST(ProgramFile, KeepsAxes) {
   EXPECT_EQ(serializeProgram(*again).value(), bytes);
   EXPECT_EQ(again->mesh, b.program.mesh);
   EXPECT_EQ(again->dataAxes, (AxisSet{0, 1}));
+  EXPECT_EQ(again->stageAxes, AxisSet{3});
   EXPECT_EQ(again->states[0].layout, b.program.states[0].layout);
   EXPECT_EQ(again->states[1].layout, b.program.states[1].layout);
   EXPECT_EQ(again->states[0].slot, "");
   EXPECT_EQ(again->states[1].slot, "exp_avg_sq");
   EXPECT_EQ(again->collectives[0].axes, (AxisSet{1, 2}));
   EXPECT_EQ(again->buffers[whole].axisStrides, std::vector<uint64_t>());
-  EXPECT_EQ(again->buffers[part].axisStrides, (std::vector<uint64_t>{0, 2 * 16 * 4, 16 * 4}));
+  EXPECT_EQ(again->buffers[part].axisStrides, (std::vector<uint64_t>{0, 2 * 16 * 4, 16 * 4, 0}));
 }
 
 TEST(ProgramFile, KeepsViews) {

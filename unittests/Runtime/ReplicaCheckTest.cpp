@@ -151,6 +151,7 @@ Program stages(uint32_t dp) {
     b.program.stages[stage].schedule = {{stage, 0, 1, Gradients::Set, true}};
   }
   b.program.mesh = {{"pp", 2}, {"dp", dp}};
+  b.program.stageAxes = {0};
   b.program.world = 2 * dp;
   return b.program;
 }

@@ -114,6 +114,22 @@ TEST_F(RunStagesTest, TellWhatRanksSendByAxes) {
       HasSubstr("sent by rank 0 in a step: all_reduce 120 B along dp, 8 B along pp; send 80 B along pp"));
 }
 
+/// Which ranks run which stage is said by a set of axes, whatever they are called: here the data's is pp.
+TEST_F(RunStagesTest, FindStagesByTheirSetOfAxes) {
+  ASSERT_EQ(train(1, 2, std::string(kAll) + "--save-weights one --log-jsonl one.jsonl").code, 0);
+  Program program = StagedRegression(2, 2).b.program;
+  program.mesh = {{"depth", 2}, {"pp", 2}};
+  write(program, "renamed.dsx");
+  const Outcome two = trainProgram(
+      "renamed.dsx", 4, std::string(kAll) + "--save saves --save-weights two --log-jsonl two.jsonl");
+  ASSERT_EQ(two.code, 0) << two.err;
+  EXPECT_EQ(curves("two.jsonl"), curves("one.jsonl"));
+  expectSame("one", "two");
+  EXPECT_EQ(log("two.jsonl")[0]["communication_bytes_by_axes"]["send"], (nlohmann::json{{"depth", 2 * 40}}));
+  const Outcome dry = train(1, 2, "--steps 7 --resume saves --dry-run");
+  EXPECT_THAT(dry.out, HasSubstr("4 tensors"));
+}
+
 /// What is written on two stages is read on one, and the other way round.
 TEST_F(RunStagesTest, ResumeOnAnyNumberOfStages) {
   ASSERT_EQ(train(1, 2, std::string(kAll) + "--save-weights whole").code, 0);

@@ -26,6 +26,7 @@ public:
       b.program.world = stages * dp;
       b.program.mesh = {{"pp", stages}, {"dp", dp}};
       b.program.dataAxes = {1};
+      b.program.stageAxes = {0};
       addStage(stage, stages == 1 ? std::vector<uint32_t>{0, 1} : std::vector<uint32_t>{stage});
     }
     for (Kernel &kernel : b.program.kernels)

@@ -16,10 +16,11 @@ using test::TwoStages;
 using testing::HasSubstr;
 
 /// By rank.
-std::vector<uint32_t> stagesOf(const Mesh &mesh) {
+std::vector<uint32_t> stagesOf(const Mesh &mesh, AxisSet axes) {
   Program p;
   p.world = mesh.size();
   p.mesh = mesh;
+  p.stageAxes = axes;
   std::vector<uint32_t> stages;
   for (uint32_t rank = 0; rank < p.world; ++rank)
     stages.push_back(stageOf(p, rank));
@@ -27,11 +28,14 @@ std::vector<uint32_t> stagesOf(const Mesh &mesh) {
   return stages;
 }
 
-TEST(Stages, AreTheAxisPp) {
-  EXPECT_EQ(stagesOf({{"pp", 2}, {"dp", 3}}), (std::vector<uint32_t>{0, 0, 0, 1, 1, 1}));
-  EXPECT_EQ(stagesOf({{"dp", 2}, {"pp", 2}, {"tp", 2}}), (std::vector<uint32_t>{0, 0, 1, 1, 0, 0, 1, 1}));
-  EXPECT_EQ(stagesOf({{"pp.far", 2}, {"pp.near", 2}}), (std::vector<uint32_t>{0, 1, 2, 3}));
-  EXPECT_EQ(stagesOf({{"dp", 2}}), (std::vector<uint32_t>{0, 0}));
+TEST(Stages, AreThePositionsAlongTheirAxes) {
+  EXPECT_EQ(stagesOf({{"pp", 2}, {"dp", 3}}, {0}), (std::vector<uint32_t>{0, 0, 0, 1, 1, 1}));
+  EXPECT_EQ(stagesOf({{"dp", 2}, {"pp", 2}, {"tp", 2}}, {1}),
+            (std::vector<uint32_t>{0, 0, 1, 1, 0, 0, 1, 1}));
+  EXPECT_EQ(stagesOf({{"pp.far", 2}, {"pp.near", 2}}, {0, 1}), (std::vector<uint32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(stagesOf({{"depth", 2}, {"pp", 2}}, {0}), (std::vector<uint32_t>{0, 0, 1, 1}))
+      << "no name counts";
+  EXPECT_EQ(stagesOf({{"pp", 2}}, {}), (std::vector<uint32_t>{0, 0}));
 }
 
 TEST(Groups, AreThoseOfAllStagesInOneOrder) {

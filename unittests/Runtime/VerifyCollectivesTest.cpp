@@ -136,7 +136,7 @@ TEST(VerifyCollectives, Table) {
   EXPECT_THAT(after([](Program &p) { p.collectives[0].name = ""; }), HasSubstr("a name of 0 bytes"));
   EXPECT_THAT(
       after([](Program &p) { p.collectives[0].kind = CollectiveKind::Send; }),
-      HasSubstr("'all_gather_0' is a send along dp, but messages run along axes of the pipeline: no axis"));
+      HasSubstr("'all_gather_0' is a send along dp, but messages run along the stages' axes: no axis"));
   EXPECT_THAT(after([](Program &p) { p.collectives[0].reduction = Reduction::Sum; }),
               HasSubstr("is a all_gather with reduction sum"));
   EXPECT_THAT(after([](Program &p) { p.collectives[1].reduction = Reduction::None; }),

@@ -74,8 +74,8 @@ TEST(VerifyMessages, PartnersAreOnOtherStages) {
     p.world = 4;
     p.collectives[0].axes = {0, 1};
   }),
-              HasSubstr("collectives[0] 'h' is a send along pp, dp, but messages run along axes of the "
-                        "pipeline: pp"));
+              HasSubstr("collectives[0] 'h' is a send along pp, dp, but messages run along the stages' "
+                        "axes: pp"));
 }
 
 TEST(VerifyMessages, BothEndsSayTheSame) {

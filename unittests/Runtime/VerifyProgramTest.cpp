@@ -54,8 +54,11 @@ TEST(VerifyProgram, Head) {
               HasSubstr("mesh [dp = 2, tp = 3]: its axes have at least 6 ranks, but the program is for 5"));
   EXPECT_THAT(after([](Program &p) { p.dataAxes = {1}; }),
               HasSubstr("data differ along axes 0x2, but the mesh has 0"));
+  EXPECT_THAT(after([](Program &p) { p.stageAxes = {2}; }),
+              HasSubstr("stages differ along axes 0x4, but the mesh has 0"));
   EXPECT_THAT(after([](Program &p) {
                 p.mesh = {{"pp", 1}, {"dp", 1}};
+                p.stageAxes = {0};
                 p.dataAxes = {0, 1};
               }),
               HasSubstr("data differ along pp, but the ranks along it have the same micro-batches"));

@@ -32,6 +32,7 @@ void ProgramBuilder::addMesh() {
   program.mesh = mesh.getMesh();
   program.world = program.mesh.size();
   program.dataAxes = mesh.find(mesh.getSamplesAttr());
+  program.stageAxes = mesh.find(mesh.getStagesAttr());
 }
 
 // One entry for each window, however many commands use it: the verifier and the runtime's set-up cost as much

@@ -24,8 +24,8 @@ class MeetingsBuilder {
 public:
   explicit MeetingsBuilder(MeshOp mesh) : mesh(mesh) {
     program.mesh = mesh.getMesh();
-    stages = rt::pipelineAxes(program.mesh);
-    program.stages.resize(program.mesh.size(stages));
+    program.stageAxes = mesh.find(mesh.getStagesAttr());
+    program.stages.resize(program.mesh.size(program.stageAxes));
     program.world = program.mesh.size();
   }
   LogicalResult addSegment(func::FuncOp func);
@@ -39,7 +39,6 @@ private:
   void endExchange(size_t first);
 
   MeshOp mesh;
-  rt::AxisSet stages; ///< the pipeline's axes
   llvm::StringMap<uint32_t> segments;
 };
 
@@ -63,8 +62,8 @@ LogicalResult MeetingsBuilder::addCommand(CommunicateOp op) {
   std::string layer = layerOf(op);
   rt::Collective collective = toRuntimeCollective(op, layer.empty() ? "message" : layer);
   collective.axes = mesh.find(op.getAxes());
-  if (message && !stages.hasAll(collective.axes)) // E7.
-    return op.emitOpError("expects axes of the pipeline, for ranks of one stage run one text, but got ")
+  if (message && !program.stageAxes.hasAll(collective.axes)) // E7.
+    return op.emitOpError("expects axes of the mesh's stages, for ranks of one stage run one text, but got ")
            << program.mesh.spell(collective.axes);
   rt::Command command;
   command.kind = rt::CommandKind::Collective;

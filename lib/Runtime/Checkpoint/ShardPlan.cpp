@@ -71,8 +71,7 @@ class Planner {
 public:
   Planner(const Program &program, uint32_t rank, std::span<const uint32_t> node)
       : program(program), rank(rank), node(node) {
-    const AxisSet pipeline = program.mesh.find(kPipelineAxis).value_or(AxisSet());
-    others = program.mesh.all() - pipeline;
+    others = program.mesh.all() - program.stageAxes;
   }
 
   /// Adds what the rank writes of state `number`.
@@ -122,7 +121,7 @@ private:
   const Program &program;
   const uint32_t rank;
   const std::span<const uint32_t> node; ///< see planShards
-  AxisSet others;                       ///< all axes but those of the pipeline
+  AxisSet others;                       ///< all axes but those of the stages
 };
 
 Planner planEntries(const Program &program, uint32_t rank, std::span<const uint32_t> node = {}) {
@@ -209,7 +208,6 @@ Result<std::vector<ShardFile>> planShards(const Program &program, uint32_t rank,
 
 /// All tensors are divided as shareOf does; of small ones each goes to one of its replicas, by its number.
 uint64_t mostSnapshotBytes(const Program &program) {
-  const AxisSet pipeline = program.mesh.find(kPipelineAxis).value_or(AxisSet());
   uint64_t divided = 0;
   std::map<uint32_t, std::map<size_t, uint64_t>> small; // by replicas, by number among them
   std::map<uint32_t, uint64_t> buckets;                 // by buffer
@@ -218,7 +216,9 @@ uint64_t mostSnapshotBytes(const Program &program) {
     const uint64_t size = byteSize(program.buffers[state.buffer].dtype);
     const uint64_t held = mostHeldElements(program.mesh, state.layout, state.logicalShape);
     const uint32_t replicas =
-        program.nodeLocalSaves ? 1 : program.mesh.size(program.mesh.all() - pipeline - state.layout.axes());
+        program.nodeLocalSaves
+            ? 1
+            : program.mesh.size(program.mesh.all() - program.stageAxes - state.layout.axes());
     if (replicas == 1 && state.layout.isBucketed()) { // a shard has no more than its bucket's states together
       uint64_t &bytes = buckets[state.buffer];
       bytes = std::min(bytes + held * size, state.layout.shardElements * size);

@@ -34,9 +34,9 @@ void CudaRanks::use(const Program &loaded, std::vector<GroupUse> uses) {
   groups = std::move(uses);
 }
 
-/// Messages run along the pipeline's axes alone. What the first ones carry means nothing.
+/// Messages run along the stages' axes alone. What the first ones carry means nothing.
 Status CudaRanks::connectStages() {
-  const AxisSet stages = pipelineAxes(program->mesh);
+  const AxisSet stages = program->stageAxes;
   const uint32_t numStages = program->mesh.size(stages);
   if (numStages == 1)
     return {};

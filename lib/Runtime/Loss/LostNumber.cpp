@@ -187,7 +187,7 @@ bool comesFromStages(const Program &program, const Command &command, uint32_t bu
   if (command.kind != CommandKind::Collective)
     return false;
   const Collective &collective = program.collectives[command.callee];
-  return collective.axes.hasAny(pipelineAxes(program.mesh)) && collective.kind != CollectiveKind::Send &&
+  return collective.axes.hasAny(program.stageAxes) && collective.kind != CollectiveKind::Send &&
          buffer == program.operands[command.firstOperand + command.numOperands - 1];
 }
 

@@ -199,6 +199,7 @@ void unpackHead(const fb::Program &file, Program &p) {
     axes.push_back({axis->name()->str(), axis->size()});
   p.mesh = Mesh(std::move(axes));
   p.dataAxes = AxisSet::fromBits(file.data_axes());
+  p.stageAxes = AxisSet::fromBits(file.stage_axes());
   p.microBatch = file.micro_batch();
   p.accumulation = file.accumulation();
   p.numEvents = file.num_events();

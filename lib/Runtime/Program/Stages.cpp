@@ -6,22 +6,20 @@
 
 namespace ds::rt {
 
-AxisSet pipelineAxes(const Mesh &mesh) { return mesh.find(kPipelineAxis).value_or(AxisSet()); }
-
-uint32_t numStages(const Program &program) { return program.mesh.size(pipelineAxes(program.mesh)); }
+uint32_t numStages(const Program &program) { return program.mesh.size(program.stageAxes); }
 
 uint32_t stageOf(const Program &program, uint32_t rank) {
-  return program.mesh.position(rank, pipelineAxes(program.mesh));
+  return program.mesh.position(rank, program.stageAxes);
 }
 
 uint32_t stageWithin(const Program &program, uint32_t rank) {
   return program.stages.size() > 1 ? stageOf(program, rank) : 0;
 }
 
-StageGrid::StageGrid(const Mesh &mesh) : mesh(mesh) {
+StageGrid::StageGrid(const Program &program) : mesh(program.mesh) {
   std::vector<MeshAxis> list;
   for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
-    if (pipelineAxes(mesh).has(axis)) {
+    if (program.stageAxes.has(axis)) {
       axes.push_back(axis);
       list.push_back(mesh.axes()[axis]);
     }

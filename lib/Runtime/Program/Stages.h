@@ -6,10 +6,10 @@
 
 namespace ds::rt {
 
-/// How many stages the mesh is for: its size along the pipeline's axis, 1 without one.
+/// How many stages the mesh is for: its size along the stages' axes, 1 without any.
 uint32_t numStages(const Program &program);
 
-/// The stage of `rank`: its position along the pipeline's axis.
+/// The stage of `rank`: its position along the stages' axes.
 uint32_t stageOf(const Program &program, uint32_t rank);
 
 /// The same in the numbers of `program`, which may be what takeStage has left: it then has stage 0 alone.
@@ -21,13 +21,13 @@ uint32_t stageWithin(const Program &program, uint32_t rank);
 /// accepts.
 Program takeStage(Program program, uint32_t stage);
 
-/// Stages by their coordinates along the pipeline's axes: whom a stage meets along some of them.
+/// Stages by their coordinates along their axes: whom a stage meets along some of them.
 class StageGrid {
 public:
-  explicit StageGrid(const Mesh &mesh);
+  explicit StageGrid(const Program &program);
 
   uint32_t size() const { return grid.size(); }
-  /// Stages that meet along `axes` of the whole mesh, of which only the pipeline's count.
+  /// Stages that meet along `axes` of the whole mesh, of which only the stages' count.
   uint32_t numMeeting(AxisSet axes) const { return grid.size(along(axes)); }
   /// The stage at `position` of those that `stage` meets along `axes`. Requires a position below their
   /// number.
@@ -39,7 +39,7 @@ private:
   AxisSet along(AxisSet axes) const;
 
   const Mesh mesh;
-  std::vector<unsigned> axes; ///< the pipeline's, by their numbers in the mesh
+  std::vector<unsigned> axes; ///< the stages', by their numbers in the mesh
   Mesh grid;                  ///< of these alone: its ranks are the stages
 };
 

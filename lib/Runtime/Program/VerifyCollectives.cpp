@@ -33,9 +33,9 @@ Status verifyEntry(const Program &p, size_t i) {
   if (c.axes.isEmpty() || !p.mesh.all().hasAll(c.axes))
     return refuse("collectives[{}] '{}' runs along axes {:#x}, expected some of the {} of the mesh", i,
                   c.name, c.axes.bits(), p.mesh.numAxes());
-  if (const AxisSet stages = pipelineAxes(p.mesh); traitsOf(c.kind).isMessage && !stages.hasAll(c.axes))
-    return refuse("collectives[{}] '{}' is a {} along {}, but messages run along axes of the pipeline: {}", i,
-                  c.name, spell(c.kind), p.mesh.spell(c.axes), p.mesh.spell(stages));
+  if (traitsOf(c.kind).isMessage && !p.stageAxes.hasAll(c.axes))
+    return refuse("collectives[{}] '{}' is a {} along {}, but messages run along the stages' axes: {}", i,
+                  c.name, spell(c.kind), p.mesh.spell(c.axes), p.mesh.spell(p.stageAxes));
   if (const uint32_t ranks = p.mesh.size(c.axes);
       c.elements < 1 || c.elements > kMaxBytes / byteSize(c.dtype) / ranks)
     return refuse("collectives[{}] '{}' moves {} elements of each of {} ranks, allowed are 1 to {} bytes", i,

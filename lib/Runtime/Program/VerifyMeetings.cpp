@@ -321,7 +321,7 @@ Status verifyWhole(const Program &p, const Segment &segment) {
 } // namespace
 
 std::optional<Mismeeting> findMismeeting(const Program &p) {
-  const StageGrid grid(p.mesh);
+  const StageGrid grid(p);
   Meetings meetings;
   for (const Segment &segment : p.segments) {
     if (auto mistake = findOwnMessage(p, grid, segment))

@@ -53,7 +53,7 @@ Status verifyLayout(const Program &p, size_t i) {
   const Layout &layout = state.layout;
   if (const std::string mistake = findMistake(p.mesh, layout, state.logicalShape); !mistake.empty())
     return refuse("states[{}] '{}' {}", i, state.name, mistake);
-  if (const AxisSet stages = layout.axes() & pipelineAxes(p.mesh); !stages.isEmpty())
+  if (const AxisSet stages = layout.axes() & p.stageAxes; !stages.isEmpty())
     return refuse("states[{}] '{}' is cut along {}, but a state is one stage's", i, state.name,
                   p.mesh.spell(stages));
   const uint64_t elements = localElements(p.mesh, layout, state.logicalShape);

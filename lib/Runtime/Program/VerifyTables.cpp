@@ -137,10 +137,12 @@ Status verifyMesh(const Program &p) {
     return refuse("mesh {}: {}", p.mesh.spell(), mistake);
   if (!p.mesh.all().hasAll(p.dataAxes))
     return refuse("data differ along axes {:#x}, but the mesh has {}", p.dataAxes.bits(), p.mesh.numAxes());
-  const AxisSet stages = p.mesh.find(kPipelineAxis).value_or(AxisSet());
-  if (p.dataAxes.hasAny(stages))
+  if (!p.mesh.all().hasAll(p.stageAxes))
+    return refuse("stages differ along axes {:#x}, but the mesh has {}", p.stageAxes.bits(),
+                  p.mesh.numAxes());
+  if (p.dataAxes.hasAny(p.stageAxes))
     return refuse("data differ along {}, but the ranks along it have the same micro-batches",
-                  p.mesh.spell(p.dataAxes & stages));
+                  p.mesh.spell(p.dataAxes & p.stageAxes));
   return {};
 }
 

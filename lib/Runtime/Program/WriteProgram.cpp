@@ -211,13 +211,14 @@ void pack(Builder &b, const Program &p, bool forHash) {
                                    s.singleSubmit, s.overlapEvents, parameterPath);
   const Predicted predicted = forHash ? Predicted() : p.predicted;
   const auto watch = forHash ? flatbuffers::Offset<fb::Watch>() : packWatch(b, p.watch);
-  b.Finish(fb::CreateProgram(
-               b, target, cpu, features, hash, config, weights, unused, p.threads, p.world, mesh,
-               p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes, strides, axisStrides,
-               lifetimes, states, inputs, outputs, streams, p.numEvents, commands, operands, params, strings,
-               segments, collectives, kernels, image, predicted.peakBytes, predicted.stepSeconds,
-               predicted.flopsPerStep, p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
-               p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.recomputeFlops, hostImage),
+  b.Finish(fb::CreateProgram(b, target, cpu, features, hash, config, weights, unused, p.threads, p.world,
+                             mesh, p.dataAxes.bits(), p.microBatch, p.accumulation, stages, buffers, shapes,
+                             strides, axisStrides, lifetimes, states, inputs, outputs, streams, p.numEvents,
+                             commands, operands, params, strings, segments, collectives, kernels, image,
+                             predicted.peakBytes, predicted.stepSeconds, predicted.flopsPerStep,
+                             p.convertsWeights, cubin, p.tf32, model, storage, p.hostThreads,
+                             p.nodeLocalSaves, watch, predicted.peakFlopsPerSecond, predicted.recomputeFlops,
+                             hostImage, p.stageAxes.bits()),
            fb::ProgramIdentifier());
 }
 

@@ -4,7 +4,7 @@
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_unreceived(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 1, which never receives it}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
@@ -20,7 +20,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_silent(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     return
   }
@@ -36,7 +36,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_sends_whole(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 1, 8 of f32 along pp}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
@@ -55,7 +55,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_one_order(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 1, 8 of f32 along pp}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
@@ -76,7 +76,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_waits0(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 1 and never goes on}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
@@ -99,7 +99,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_gathers(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 1 and never goes on}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
@@ -117,7 +117,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_itself(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 0, which is itself}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 0 : i64} : (!act) -> ()
@@ -136,7 +136,7 @@ module {
 module {
   ds.mesh @mesh axes [dp = 2]
   func.func @e7_within_a_stage(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward, update>} {
-    // expected-error@+1 {{'ds.communicate' op expects axes of the pipeline, for ranks of one stage run one text, but got dp}}
+    // expected-error@+1 {{'ds.communicate' op expects axes of the mesh's stages, for ranks of one stage run one text, but got dp}}
     ds.communicate send ins(%a) outs() along dp number 0 on gather {peer = 1 : i64} : (!act) -> ()
     return
   }
@@ -147,7 +147,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_no_segment(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {} {
     // expected-error@+1 {{'ds.communicate' op expects to be in a segment, for of others nobody knows when they run}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
@@ -160,7 +160,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   // expected-error@+1 {{'func.func' op expects a stage below 2, but is of stage 2}}
   func.func @e7_no_such_stage(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<stage 2, chunk 0, forward, update>} {
     return
@@ -174,7 +174,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 !half = !ds.buffer<tensor<4xf32>, [1], device>
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @e7_forward0(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}, %c: !half {ds.input = "c"}) attributes {ds.segment = #ds.segment<forward>} {
     // expected-error@+1 {{'ds.communicate' op sends 'message' to rank 1 and never goes on}}
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()

@@ -4,7 +4,7 @@
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 // CHECK-LABEL: func.func @forward0
 module {
-  ds.mesh @mesh axes [pp = 2, dp = 2]
+  ds.mesh @mesh axes [pp = 2, dp = 2] stages pp
   func.func @forward0(%h: !act {ds.input = "h"}) attributes {ds.segment = #ds.segment<forward>} {
     ds.communicate send ins(%h) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
     return
@@ -29,7 +29,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 // CHECK-LABEL: func.func @sends_first0
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @sends_first0(%a: !act {ds.input = "a"}, %b: !act {ds.input = "b"}) attributes {ds.segment = #ds.segment<forward, update>} {
     ds.communicate send ins(%a) outs() along pp number 0 on gather {peer = 1 : i64} : (!act) -> ()
     ds.communicate recv ins() outs(%b) along pp number 1 on gather {peer = 1 : i64} : () -> !act
@@ -49,7 +49,7 @@ module {
 !act = !ds.buffer<tensor<8xf32>, [1], device>
 // CHECK-LABEL: func.func @stands_first0
 module {
-  ds.mesh @mesh axes [pp = 2]
+  ds.mesh @mesh axes [pp = 2] stages pp
   func.func @stands_first0(%d: !act {ds.input = "d"}) attributes {ds.segment = #ds.segment<backward, update>} {
     ds.communicate recv ins() outs(%d) along pp number 0 on reduce {peer = 1 : i64} : () -> !act
     return

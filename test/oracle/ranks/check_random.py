@@ -25,10 +25,13 @@ from ranks.session import Ranks  # noqa: E402
 from ranks.values import Numbers  # noqa: E402
 
 
+STAGES = ["pp", "depth"]  # names of the axis of stages: which one it is says the mesh's set
+
+
 def random_mesh(rng):
     """[(name, size)] of one to four axes, 2 to 24 ranks; sub-axes come in pairs."""
     while True:
-        axes = [("pp", rng.choice([2, 3]))] if rng.random() < 0.4 else []
+        axes = [(rng.choice(STAGES), rng.choice([2, 3]))] if rng.random() < 0.4 else []
         axes += rng.choice([[("dp", rng.choice([2, 3, 4]))], [("dp.node", 2), ("dp.local", rng.choice([2, 3]))], []])
         axes += [("sp", 2)] if rng.random() < 0.3 else []
         axes += rng.choice([[("tp", rng.choice([2, 3]))], [("tp.head", 2), ("tp.copy", 2)], []])
@@ -115,7 +118,7 @@ class Generator:
     def __init__(self, seed):
         self.rng = random.Random(seed)
         self.axes = random_mesh(self.rng)
-        self.has_stages = self.axes[0][0] == "pp"
+        self.has_stages = self.axes[0][0] in STAGES
         self.others = self.axes[1:] if self.has_stages else self.axes
         self.stages = [Stage(number) for number in range(self.axes[0][1] if self.has_stages else 1)]
         for stage in self.stages:
@@ -173,14 +176,14 @@ class Generator:
     def add_message(self):
         source, target = self.rng.sample(self.stages, 2)
         value, array = self.rng.choice(list(source.values.items()))
-        source.add(f"ds.send {value} to {target.number} along pp : {spell(array.shape[-1:])}", None)
-        target.add(f"ds.recv from {source.number} along pp : {spell(array.shape[-1:])}", array)
+        source.add(f"ds.send {value} to {target.number} along {self.axes[0][0]} : {spell(array.shape[-1:])}", None)
+        target.add(f"ds.recv from {source.number} along {self.axes[0][0]} : {spell(array.shape[-1:])}", array)
 
     def make(self, ops):
         for _ in range(ops):
             self.rng.choice([self.add_within] * 2 + [self.add_across, self.add_message] * self.has_stages)()
         axes = ", ".join(f"{name} = {size}" for name, size in self.axes)
-        stages = " stages pp" if self.has_stages else ""
+        stages = f" stages {self.axes[0][0]}" if self.has_stages else ""
         return f"module {{\n  ds.mesh @mesh axes [{axes}]{stages}\n" + "".join(stage.text(self.has_stages) for stage in self.stages) + "}\n"
 
     def complaints(self, module):

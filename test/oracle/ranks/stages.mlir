@@ -92,8 +92,29 @@ module {
 
 // -----
 
-// A chain of three: the middle passes on what it received, so that its two messages are no exchange.
+// An axis is for stages by the mesh's set, whatever its name: along pp ranks read other samples here.
 // CHECK-LABEL: module 2:
+// CHECK-NEXT: rank 0 @s0: [0]
+// CHECK-NEXT: rank 1 @s0: [10]
+// CHECK-NEXT: rank 2 @s1: [0]
+// CHECK-NEXT: rank 3 @s1: [10]
+// CHECK:      sent by ds.send along depth: 16 bytes
+module {
+  ds.mesh @mesh axes [depth = 2, pp = 2] samples pp stages depth
+  func.func @s0(%x: tensor<1xf64> {ds.input = "x"}) -> tensor<1xf64> attributes {ds.segment = #ds.segment<forward>} {
+    ds.send %x to 1 along depth : tensor<1xf64>
+    return %x : tensor<1xf64>
+  }
+  func.func @s1() -> tensor<1xf64> attributes {ds.segment = #ds.segment<stage 1, chunk 0, forward>} {
+    %h = ds.recv from 0 along depth : tensor<1xf64>
+    return %h : tensor<1xf64>
+  }
+}
+
+// -----
+
+// A chain of three: the middle passes on what it received, so that its two messages are no exchange.
+// CHECK-LABEL: module 3:
 // CHECK-NEXT: rank 2 @s2: [7]
 module {
   ds.mesh @mesh axes [pp = 3] stages pp

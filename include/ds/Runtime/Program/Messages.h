@@ -1,7 +1,7 @@
 //===- Messages.h - What a stage sends to another ------------------------------===//
 //
-// A message goes from a rank to the rank of another stage that differs from it along axes of the pipeline
-// alone. Its ends are two commands, a send and a receive, in segments of the two stages. Each has one
+// A message goes from a rank to the rank of another stage that differs from it along axes of the mesh's
+// stages alone. Its ends are two commands, a send and a receive, in segments of the two stages. Each has one
 // operand, the data, and two params: the partner's position along the collective's axes, and how many more
 // commands of its exchange stand right behind it.
 //
@@ -38,12 +38,6 @@
 
 namespace ds::rt {
 
-/// The axis of the mesh along which ranks hold different stages.
-inline constexpr const char *kPipelineAxis = "pp";
-
-/// That axis, or its sub-axes; empty without a pipeline.
-AxisSet pipelineAxes(const Mesh &mesh);
-
 /// Messages of one exchange at most.
 inline constexpr uint32_t kMaxMessages = 64;
 
@@ -74,8 +68,8 @@ struct Mismeeting {
   std::string ofOther;
 };
 
-/// The first of them in a step and an evaluation. Of `program` the mesh, the stages' schedules, segments,
-/// collectives and the commands that are such, with whole exchanges, have to be valid.
+/// The first of them in a step and an evaluation. Of `program` the mesh, the stages' axes and schedules,
+/// segments, collectives and the commands that are such, with whole exchanges, have to be valid.
 std::optional<Mismeeting> findMismeeting(const Program &program);
 
 /// The exchange of which command `index` is a message. Requires a program that verifyProgram accepts.

@@ -318,9 +318,11 @@ struct Program {
   /// Along which axes ranks read different samples; a rank's position in its group along them says which. All
   /// ranks of a group together read microBatch * accumulation samples each in a step.
   AxisSet dataAxes;
+  /// Along which axes ranks run different stages; a rank's position in its group along them says which.
+  AxisSet stageAxes;
   uint32_t microBatch = 1, accumulation = 1;
 
-  std::vector<Stage> stages = std::vector<Stage>(1); ///< as many as the mesh has ranks along "pp"
+  std::vector<Stage> stages = std::vector<Stage>(1); ///< as many as the mesh has ranks along stageAxes
   std::vector<Buffer> buffers;
   std::vector<Lifetime> lifetimes;
   std::vector<State> states;
