@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "RankedRegression.h"
 #include "RunFixture.h"
+#include "StagedRegression.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -53,6 +54,37 @@ protected:
   }
   int jobs = 0;
 };
+
+/// The sockets of `process`.
+size_t countSockets(pid_t process) {
+  size_t count = 0;
+  for (const auto &entry : fs::directory_iterator("/proc/" + std::to_string(process) + "/fd")) {
+    std::error_code error;
+    count += fs::read_symlink(entry.path(), error).string().starts_with("socket:");
+  }
+  return count;
+}
+
+/// Two ranks have one connection for news and one for each channel: that of the thread that computes, and of
+/// each stream beside it. Nobody listens once the run has begun.
+TEST_F(RunRanksTest, ConnectTheChannelsOfTheirProgram) {
+  write(StagedRegression(2).b.program, "staged.dsx");
+  ::setenv("DS_TRANSPORT", "gloo", 1);
+  for (const auto &[program, channels] : {std::pair("p2.dsx", 3u), {"staged.dsx", 1u}}) {
+    ++jobs;
+    fs::remove(at("log.jsonl"));
+    const std::string options = "--data data.safetensors --steps 100000000 --log-jsonl log.jsonl";
+    const pid_t ranks[] = {startRank(0, options, program), startRank(1, options, program)};
+    ASSERT_TRUE(waitUntil([&] { return hasText(at("log.jsonl"), "\"step\":1,"); })) << program;
+    for (const pid_t rank : ranks)
+      EXPECT_EQ(countSockets(rank), 1 + channels) << program;
+    for (const pid_t rank : ranks)
+      ::kill(rank, SIGTERM);
+    EXPECT_EQ(finish(ranks[0], "0").code, 75) << program;
+    EXPECT_EQ(finish(ranks[1], "1").code, 75) << program;
+  }
+  ::unsetenv("DS_TRANSPORT");
+}
 
 /// Each rank's log has its own times, and the loss that all have.
 TEST_F(RunRanksTest, EachRankMayWriteALog) {

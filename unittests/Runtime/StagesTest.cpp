@@ -57,6 +57,31 @@ TEST(Groups, AreThoseOfAllStagesInOneOrder) {
   EXPECT_EQ(groupsOf(p), (std::vector<GroupUse>{{0, {1}}, {0, {1, 2}}, {2, {1}}}));
 }
 
+/// One for the thread that computes, whether or not it communicates, and one for each other stream that does.
+TEST(Groups, HaveAChannelForEachStream) {
+  Program p;
+  p.mesh = {{"dp", 2}, {"tp", 1}};
+  p.streams = {StreamKind::Compute, StreamKind::ToHost, StreamKind::Reduce, StreamKind::Gather,
+               StreamKind::Exchange};
+  EXPECT_EQ(numChannels(p), 1u);
+  const auto communicate = [&](uint8_t stream, AxisSet axes) {
+    Command &command = p.commands.emplace_back();
+    command.kind = CommandKind::Collective;
+    command.stream = stream;
+    command.callee = static_cast<uint32_t>(p.collectives.size());
+    p.collectives.emplace_back().axes = axes;
+  };
+  communicate(4, {1}); // alone
+  EXPECT_EQ(numChannels(p), 1u);
+  communicate(3, {0});
+  communicate(2, {0});
+  communicate(3, {0});
+  EXPECT_EQ(numChannels(p), 3u);
+  communicate(0, {0});
+  EXPECT_EQ(numChannels(p), 3u);
+  EXPECT_EQ(channelsOf(p), (std::vector<std::optional<uint32_t>>{0, std::nullopt, 1, 2, std::nullopt}));
+}
+
 TEST(Stages, TakingOneLeavesNothingOfTheOthers) {
   TwoStages two;
   const Program taken = takeStage(two.b.program, 1);

@@ -4,11 +4,10 @@
 // connections. Threads that start here take no signals: those are for the main thread.
 //
 //===---------------------------------------------------------------------------===//
-#include "Collectives.h"
+#include "ChannelSet.h"
 #include "Control/Control.h"
 #include "Control/Limits.h"
 #include "Control/Stacks.h"
-#include "LocalTransport.h"
 #include "Plugins.h"
 #include "Rendezvous.h"
 #include "Solo.h"
@@ -20,8 +19,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <map>
-#include <numeric>
 #include <optional>
 #include <thread>
 #include <unistd.h>
@@ -33,6 +30,8 @@ using std::chrono::milliseconds;
 
 /// How long beyond the time-out a rank may go on once the job has failed, as the local launcher allows.
 constexpr milliseconds kLastWords(2000);
+/// Channels that a rank asks for at most; what says more is no rank of this build.
+constexpr int kMostAsked = 64;
 
 /// Blocks all signals but the one that asks for stacks on this thread, and so on those that it starts, while
 /// it lives.
@@ -59,16 +58,20 @@ void ignoreBrokenPipes() {
 
 class ConnectedGroup : public RankGroup {
 public:
-  ConnectedGroup(const RankIdentity &place, milliseconds timeout, std::unique_ptr<Control> control)
-      : place(place), timeout(timeout), control(std::move(control)) {}
+  ConnectedGroup(const RankIdentity &place, milliseconds timeout, std::vector<Card> cards,
+                 std::unique_ptr<Reception> reception, std::unique_ptr<Control> connected)
+      : place(place), timeout(timeout), control(std::move(connected)),
+        channels(place, timeout, std::move(cards), std::move(reception), *control) {}
   ~ConnectedGroup() override;
 
   uint32_t rank() const override { return place.rank; }
   uint32_t world() const override { return place.world; }
   const std::string &host(uint32_t rank) const override { return control->host(rank); }
-  std::string transport() const override { return local ? "memory" : "gloo"; }
-  Communicator &channel(uint32_t index) override { return *channels.at(index)->all; }
-  Communicator &subset(uint32_t index, const std::vector<uint32_t> &members) override;
+  std::string transport() const override { return channels.isLocal() ? "memory" : "gloo"; }
+  Communicator &channel(uint32_t index) override { return channels.all(index); }
+  Communicator &subset(uint32_t index, const std::vector<uint32_t> &members) override {
+    return channels.subset(index, members);
+  }
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *what) override {
     return control->exchange(mine, what, timeout);
   }
@@ -80,33 +83,19 @@ public:
     control->tellOfWait(what, waited, timeout);
   }
   void showStacks() override { control->showStacks(control->findSilent()); }
+  Status addChannels(uint32_t count) override;
   Status finish() override;
 
-  /// Connects `count` channels: memory to memory where all ranks can read each other's, else by Gloo, on
-  /// connections between those who left `cards`, made at `reception`.
-  Status addChannels(uint32_t count, const std::vector<Card> &cards, Reception &reception, Deadline deadline);
+  /// The first round of channels; the last as well where no more are asked for.
+  Status connectFirst(const ConnectOptions &options, Deadline deadline) {
+    return channels.connect(options.channels, /*last=*/!options.more, deadline);
+  }
 
 private:
-  /// A channel, and who does something together on it.
-  struct Members {
-    Channel channel;
-    std::map<std::vector<uint32_t>, std::unique_ptr<Communicator>> subsets = {};
-    Communicator *all = nullptr; ///< one of them
-  };
-
-  Result<bool> addLocalChannel(Deadline deadline);
-  Status addGlooChannel(const GlooApi &gloo, const std::vector<Card> &cards, Reception &reception,
-                        Deadline deadline);
-  Status connectToAll(SocketTransport &transport, CallPurpose purpose, const std::vector<Card> &cards,
-                      Reception &reception, Deadline deadline);
-  Error notConnected(const std::vector<uint32_t> &peers, const std::string &why);
-  Transport &use(std::unique_ptr<Transport> transport);
-
   const RankIdentity place;
   const milliseconds timeout;
   const std::unique_ptr<Control> control;
-  std::vector<std::unique_ptr<Members>> channels;
-  bool local = false; ///< memory to memory, for all channels
+  ChannelSet channels;
   bool finished = false;
 };
 
@@ -124,122 +113,14 @@ Status ConnectedGroup::finish() {
   return status;
 }
 
-Communicator &ConnectedGroup::subset(uint32_t index, const std::vector<uint32_t> &members) {
-  Members &on = *channels.at(index);
-  std::unique_ptr<Communicator> &subset = on.subsets[members];
-  if (!subset && members.size() == 1)
-    subset = makeSoloCommunicator();
-  if (!subset)
-    subset = std::make_unique<TransportCommunicator>(on.channel, members);
-  return *subset;
-}
-
-Result<bool> ConnectedGroup::addLocalChannel(Deadline deadline) {
-  std::unique_ptr<LocalTransport> transport = LocalTransport::create(place.rank, place.world);
-  const milliseconds left(remainingMs(deadline));
-  Result<std::vector<std::string>> addresses =
-      control->exchange(transport ? transport->address() : "", "addresses in this machine", left);
-  if (!addresses)
-    return addresses.error();
-  bool reached = transport != nullptr;
-  for (uint32_t peer = 0; peer < place.world; ++peer)
-    reached = reached && (peer == place.rank || transport->connect(peer, (*addresses)[peer]));
-  Result<std::vector<std::string>> answers =
-      control->exchange(reached ? "yes" : "no", "ranks in reach", left);
-  if (!answers)
-    return answers.error();
-  if (std::count(answers->begin(), answers->end(), "yes") != place.world)
-    return false;
-  use(std::move(transport));
-  return true;
-}
-
-Status ConnectedGroup::addGlooChannel(const GlooApi &gloo, const std::vector<Card> &cards,
-                                      Reception &reception, Deadline deadline) {
-  std::string error;
-  std::unique_ptr<SocketTransport> made(gloo.create({place.rank, place.world}, error));
-  if (!made) {
-    control->fail(fmt::format("{} cannot open Gloo's TCP transport: {}", control->name({place.rank}), error));
-    return Error{ExitCode::Peer, control->failure(), ""};
-  }
-  SocketTransport &transport = *made;
-  const CallPurpose purpose = kDataCall + static_cast<CallPurpose>(channels.size());
-  use(std::move(made));
-  return connectToAll(transport, purpose, cards, reception, deadline);
-}
-
-/// Calls the ranks below, then takes the calls of those above: nobody waits for a turn.
-Status ConnectedGroup::connectToAll(SocketTransport &transport, CallPurpose purpose,
-                                    const std::vector<Card> &cards, Reception &reception, Deadline deadline) {
-  const auto give = [&](uint32_t peer, Socket socket) -> Status {
-    if (transport.connect(peer, socket.release()))
-      return {};
-    return notConnected({peer}, transport.reason());
-  };
-  for (uint32_t peer = 0; peer < place.rank; ++peer) {
-    Result<Socket> socket = callRank(cards, place.rank, peer, purpose, deadline);
-    if (!socket)
-      return notConnected({peer}, socket.error().message);
-    if (Status given = give(peer, std::move(*socket)); !given)
-      return given;
-  }
-  std::vector<uint32_t> higher(place.world - place.rank - 1);
-  std::iota(higher.begin(), higher.end(), place.rank + 1);
-  const std::vector<uint32_t> missing =
-      reception.await(higher, purpose, deadline, [this] { return control->failed(); });
-  if (!missing.empty())
-    return notConnected(missing, "no call has come in time");
-  for (const uint32_t peer : higher)
-    if (Status given = give(peer, reception.take(peer, purpose)); !given)
-      return given;
-  return {};
-}
-
-/// That data cannot travel to `peers`; or why the job has failed, if anybody knows better.
-Error ConnectedGroup::notConnected(const std::vector<uint32_t> &peers, const std::string &why) {
-  if (control->failure(milliseconds(500)).empty())
-    control->fail(fmt::format("{} did not connect to {} for data: {}", control->name(peers),
-                              control->name({place.rank}), why));
-  return Error{ExitCode::Peer, control->failure(), ""};
-}
-
-/// Makes `transport` the next channel; a failure of the job closes it.
-Transport &ConnectedGroup::use(std::unique_ptr<Transport> transport) {
-  Transport &used = *transport;
-  const uint32_t index = static_cast<uint32_t>(channels.size());
-  channels.emplace_back(new Members{{*control, std::move(transport), place.rank, index, timeout}});
-  std::vector<uint32_t> everybody(place.world);
-  std::iota(everybody.begin(), everybody.end(), 0);
-  channels.back()->all = &subset(index, everybody);
-  control->onFailure([&used] { used.close(); });
-  return used;
-}
-
-Status ConnectedGroup::addChannels(uint32_t count, const std::vector<Card> &cards, Reception &reception,
-                                   Deadline deadline) {
-  const char *transport = std::getenv("DS_TRANSPORT");
-  local = place.oneHost && std::string(transport ? transport : "") != "gloo";
-  while (local && channels.size() < count) {
-    Result<bool> added = addLocalChannel(deadline);
-    if (!added)
-      return added.error();
-    local = *added;
-  }
-  if (channels.size() == count)
-    return {};
-  const uint64_t more = descriptorsOfRank(place.world, count - static_cast<uint32_t>(channels.size()), true);
-  if (Status status = reserveDescriptors(more, fmt::format("rank {} of {}", place.rank, place.world));
-      !status) {
-    abort(status.error().message);
-    return status;
-  }
-  const Result<const GlooApi *> gloo = openGloo();
-  if (!gloo)
-    abort(gloo.error().message);
-  while (gloo && channels.size() < count)
-    if (Status status = addGlooChannel(**gloo, cards, reception, deadline); !status)
-      return status;
-  return gloo ? Status() : Status(gloo.error());
+Status ConnectedGroup::addChannels(uint32_t count) {
+  const Result<std::vector<std::string>> wanted = exchange(std::to_string(count), "number of channels");
+  if (!wanted)
+    return wanted.error();
+  for (const std::string &each : *wanted)
+    count = std::max(count, static_cast<uint32_t>(std::clamp(std::atoi(each.c_str()), 1, kMostAsked)));
+  const WithoutSignals quiet;
+  return channels.connect(count, /*last=*/true, Clock::now() + std::min(timeout, kRendezvousLimit));
 }
 
 /// Where this rank listens.
@@ -297,14 +178,15 @@ Result<std::unique_ptr<RankGroup>> join(const RankIdentity &place, const Connect
                                               : meetInDirectory(place, card, deadline);
   if (!cards)
     return cards.error();
-  Reception reception(*cards, place.rank, std::move(*listener)); // nobody calls once all are connected
+  auto reception = std::make_unique<Reception>(*cards, place.rank, std::move(*listener));
   Result<std::unique_ptr<Control>> control =
-      Control::connect(*cards, place.rank, reception, deadline,
+      Control::connect(*cards, place.rank, *reception, deadline,
                        {.failureLimit = options.timeout + kLastWords, .absence = absenceFor(place)});
   if (!control)
     return control.error();
-  auto group = std::make_unique<ConnectedGroup>(place, options.timeout, std::move(*control));
-  if (Status status = group->addChannels(options.channels, *cards, reception, deadline); !status)
+  auto group = std::make_unique<ConnectedGroup>(place, options.timeout, *cards, std::move(reception),
+                                                std::move(*control));
+  if (Status status = group->connectFirst(options, deadline); !status)
     return status.error();
   return std::unique_ptr<RankGroup>(std::move(group));
 }

@@ -7,6 +7,7 @@
 #include "ds/Runtime/Program/Program.h"
 
 #include <cstring>
+#include <deque>
 
 namespace ds::rt {
 namespace {
@@ -58,6 +59,11 @@ public:
   std::string transport() const override { return "none"; }
   Communicator &channel(uint32_t index) override { return channels.at(index); }
   Communicator &subset(uint32_t index, const std::vector<uint32_t> &) override { return channels.at(index); }
+  Status addChannels(uint32_t count) override {
+    while (channels.size() < count)
+      channels.emplace_back();
+    return {};
+  }
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *) override {
     return std::vector<std::string>{mine};
   }
@@ -72,7 +78,7 @@ public:
 private:
   const bool pmix;
   const std::string name = hostName();
-  std::vector<SoloCommunicator> channels;
+  std::deque<SoloCommunicator> channels;
 };
 
 } // namespace

@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "Team.h"
 
+#include "ds/Runtime/Program/Groups.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,21 +23,14 @@ namespace {
 constexpr const char *kAgreement = "agreement to continue";
 constexpr const char *kSaving = "saving of weights";
 
-/// Channels by the thread that uses them: 0 trains and computes, the others are streams' own.
-uint32_t channelOf(StreamKind kind) {
-  switch (kind) {
-  case StreamKind::Gather:
-    return 1;
-  case StreamKind::Reduce:
-    return 2;
-  case StreamKind::Exchange:
-    return 3;
-  case StreamKind::Transfer:
-    return 4;
-  default:
-    return 0;
-  }
+/// Kinds of streams that need a channel of their own, and one for all that run on the computing thread.
+constexpr uint32_t countChannels() {
+  uint32_t count = 0;
+  for (unsigned kind = 0; kind <= static_cast<unsigned>(kLastStreamKind); ++kind)
+    count += communicates(static_cast<StreamKind>(kind));
+  return count;
 }
+static_assert(countChannels() == kMostChannels, "what launchers reserve is enough");
 
 /// "key\nvalue\n" for each fact; values have no line breaks.
 std::string spellFacts(const Facts &facts) {
@@ -93,7 +88,8 @@ std::string Team::name(uint32_t rank) const {
 
 Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
   ConnectOptions connection;
-  connection.channels = kRunChannels;
+  connection.channels = 1; // how many more, the program says
+  connection.more = true;
   connection.timeout = std::chrono::milliseconds(std::llround(options.timeoutSeconds * 1000));
   Result<std::unique_ptr<RankGroup>> group = connect(options.place, connection);
   if (!group)
@@ -101,25 +97,24 @@ Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
   return std::unique_ptr<Team>(new Team(std::move(*group)));
 }
 
+Status Team::connectFor(const Program &program) {
+  channels = numChannels(program);
+  return world() > 1 ? group->addChannels(channels) : Status();
+}
+
 Result<CommunicatorOf> Team::communicatorsFor(const Program &program) {
-  std::vector<std::optional<uint32_t>> channels(program.streams.size());
-  std::vector<bool> taken(kRunChannels);
-  for (size_t stream = 0; stream < channels.size(); ++stream) {
-    const StreamKind kind = program.streams[stream];
-    if (!communicates(kind))
-      continue;
-    const uint32_t channel = channelOf(kind);
-    if (taken[channel])
+  for (size_t stream = 0; stream < program.streams.size(); ++stream)
+    if (const StreamKind kind = program.streams[stream];
+        communicates(kind) && std::ranges::count(program.streams, kind) > 1)
       return Error{ExitCode::Corrupt, "the program has two streams of kind " + std::string(spell(kind)),
                    "compile the model again with ds-opt"};
-    taken[channel] = true;
-    channels[stream] = channel;
-  }
-  return CommunicatorOf([this, channels, mesh = program.mesh](uint32_t stream, AxisSet axes) {
-    return stream < channels.size() && channels[stream]
-               ? &group->subset(*channels[stream], mesh.group(rank(), axes))
-               : nullptr;
-  });
+  return CommunicatorOf(
+      [this, of = channelsOf(program), mesh = program.mesh](uint32_t stream, AxisSet axes) -> Communicator * {
+        const std::vector<uint32_t> members = mesh.group(rank(), axes);
+        if (members.size() == 1)
+          return &group->subset(0, members); // moves nothing: any channel will do
+        return stream < of.size() && of[stream] ? &group->subset(*of[stream], members) : nullptr;
+      });
 }
 
 Status Team::agree(const Facts &facts) {
@@ -207,7 +202,7 @@ Result<std::vector<std::string>> Team::fromAll(const Result<std::string> &mine, 
 std::vector<CommStat> Team::stats() const {
   static constexpr std::string_view kOwn[] = {kAgreement, kSaving, kComparison, kTargetCount, kStageValues};
   std::vector<CommStat> all;
-  for (uint32_t channel = 0; world() > 1 && channel < kRunChannels; ++channel)
+  for (uint32_t channel = 0; world() > 1 && channel < channels; ++channel)
     for (CommStat &stat : group->channel(channel).stats())
       if (std::ranges::find(kOwn, stat.name) == std::end(kOwn))
         all.push_back(std::move(stat));

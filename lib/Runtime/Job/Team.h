@@ -53,8 +53,12 @@ public:
   /// "rank 2 on host alpha"
   std::string name(uint32_t rank) const;
 
-  /// What the collectives of `program` go through. Each stream has a channel: compute and this thread share
-  /// one, gathers and reductions have one each. What it gives lives as long as the team.
+  /// Connects what the streams of `program` go through: the channels that it needs beside this thread's.
+  /// Collective, once. Ranks that have read different programs get as many as any of them needs.
+  Status connectFor(const Program &program);
+
+  /// What the collectives of `program` go through, for which connectFor was called. Each stream that
+  /// communicates has a channel; compute shares this thread's. What it gives lives as long as the team.
   Result<CommunicatorOf> communicatorsFor(const Program &program);
 
   /// The channel of the thread that trains; null when this rank is alone.
@@ -94,6 +98,7 @@ private:
 
   std::unique_ptr<RankGroup> group;
   std::vector<std::byte> staging; ///< of anyOf, enough for the flags of every rank
+  uint32_t channels = 1;          ///< that are connected, as far as this rank knows
   bool agreed = true;             ///< false: every rank has refused to start
 };
 

@@ -152,7 +152,7 @@ Status Launcher::reserveLimits() const {
   const char *transport = std::getenv("DS_TRANSPORT");
   const bool gloo = transport && std::strcmp(transport, "gloo") == 0;
   return reserveDescriptors(
-      std::max(options.ranks + kOwnFiles, descriptorsOfRank(options.ranks, kRunChannels, gloo)),
+      std::max(options.ranks + kOwnFiles, descriptorsOfRank(options.ranks, kMostChannels, gloo)),
       fmt::format("--ranks {}", options.ranks));
 }
 

@@ -1,7 +1,9 @@
 //===- Stages.cpp - Which part of a program a rank runs, and whom it meets -----===//
 #include "Stages.h"
+#include "ds/Runtime/Program/Groups.h"
 #include "ds/Runtime/Program/Messages.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace ds::rt {
@@ -116,6 +118,24 @@ Exchange exchangeOf(const Program &program, uint32_t index) {
          behind(first - 1) == behind(first) + 1)
     --first;
   return {first, behind(first) + 1};
+}
+
+std::vector<std::optional<uint32_t>> channelsOf(const Program &program) {
+  std::vector<std::optional<uint32_t>> channels(program.streams.size());
+  uint32_t count = 1;
+  for (const GroupUse &use : groupsOf(program)) {
+    std::optional<uint32_t> &channel = channels[use.stream];
+    if (!channel)
+      channel = program.streams[use.stream] == StreamKind::Compute ? 0 : count++;
+  }
+  return channels;
+}
+
+uint32_t numChannels(const Program &program) {
+  uint32_t count = 1;
+  for (const std::optional<uint32_t> &channel : channelsOf(program))
+    count = std::max(count, channel.value_or(0) + 1);
+  return count;
 }
 
 } // namespace ds::rt

@@ -7,6 +7,7 @@
 #include "StepOutcome.h"
 
 #include "ds/Runtime/Data/DataFiles.h"
+#include "ds/Runtime/Program/Groups.h"
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ static Status reserveFiles(const std::string &path, const Program &program) {
   if (files <= 2)
     return {};
   const Status status =
-      reserveDescriptors(files + descriptorsOfRank(program.world, kRunChannels, /*gloo=*/true),
+      reserveDescriptors(files + descriptorsOfRank(program.world, numChannels(program), /*gloo=*/true),
                          fmt::format("data of '{}'", path));
   return status ? Status()
                 : Error{status.error().code, status.error().message,

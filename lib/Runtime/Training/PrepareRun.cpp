@@ -112,6 +112,8 @@ Status Preparation::prepareFrom(Program program) {
   if (team.world() > 1)
     programSign = hashPlan(program); // of all stages: loading keeps one
   LostWeights lost(program);         // likewise
+  if (Status status = team.connectFor(program); !status)
+    return status;
   if (Status status = load(std::move(program)); !status)
     return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
   if (Status status = loadStates(); !status)

@@ -9,7 +9,9 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <barrier>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <poll.h>
 #include <sys/socket.h>
@@ -149,6 +151,52 @@ TEST(Control, turns_strangers_away) {
     });
   for (std::thread &thread : threads)
     thread.join();
+}
+
+/// Sockets that this process has open.
+size_t countSockets() {
+  size_t count = 0;
+  for (const auto &entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    std::error_code error;
+    count += std::filesystem::read_symlink(entry.path(), error).string().starts_with("socket:");
+  }
+  return count;
+}
+
+/// Each pair of three ranks has a connection for each channel by Gloo, with two ends in this process; whoever
+/// asks for fewer gets as many as the others. Then nobody listens any more.
+TEST(Groups, connect_as_many_channels_as_are_asked_for) {
+  for (const auto &[first, second] : {std::pair<uint32_t, uint32_t>(1, 1), {1, 3}, {2, 5}}) {
+    TemporaryDirectory directory;
+    ::setenv("DS_TRANSPORT", "gloo", 1);
+    std::barrier together(3);
+    size_t before = 0, after = 0;
+    std::vector<std::thread> threads;
+    for (uint32_t rank = 0; rank < 3; ++rank)
+      threads.emplace_back([&, rank, first = first, second = second] {
+        ConnectOptions options;
+        options.channels = first;
+        options.more = true;
+        options.timeout = std::chrono::seconds(20);
+        Result<std::unique_ptr<RankGroup>> group = connect(placeOf(directory.path, rank, 3), options);
+        ASSERT_TRUE(group) << group.error().message;
+        together.arrive_and_wait();
+        if (rank == 0)
+          before = countSockets();
+        together.arrive_and_wait();
+        EXPECT_OK((*group)->addChannels(rank == 1 ? 1 : second));
+        EXPECT_OK((*group)->channel(second - 1).barrier("on the last"));
+        together.arrive_and_wait();
+        if (rank == 0)
+          after = countSockets();
+        together.arrive_and_wait();
+        EXPECT_OK((*group)->finish());
+      });
+    for (std::thread &thread : threads)
+      thread.join();
+    ::unsetenv("DS_TRANSPORT");
+    EXPECT_EQ(after, before + 3 * 2 * (second - first) - 3) << first << " " << second;
+  }
 }
 
 /// News of a failure overtakes a collective that some ranks have finished and others not.

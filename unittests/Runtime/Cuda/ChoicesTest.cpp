@@ -40,6 +40,7 @@ public:
   std::string transport() const override { return "none"; }
   Communicator &channel(uint32_t) override { std::abort(); }
   Communicator &subset(uint32_t, const std::vector<uint32_t> &) override { std::abort(); }
+  Status addChannels(uint32_t) override { return {}; }
   Result<std::vector<std::string>> exchange(const std::string &mine, const char *) override {
     std::unique_lock lock(meeting.mutex);
     meeting.words[self] = mine;

@@ -135,7 +135,7 @@ public:
   /// How data travels: "memory" (ranks of one machine read each other's), "gloo", or "none" for one rank.
   virtual std::string transport() const = 0;
 
-  /// All ranks on channel `index`, below ConnectOptions::channels. Lives as long as the group.
+  /// All ranks on channel `index`, of those that are connected. Lives as long as the group.
   virtual Communicator &channel(uint32_t index) = 0;
 
   /// These ranks, in ascending order and this one among them, on channel `index`. Made when first asked for,
@@ -143,6 +143,11 @@ public:
   /// whoever takes part: any two ranks call those that both take part in in the same order. Not while a
   /// collective of the channel runs.
   virtual Communicator &subset(uint32_t index, const std::vector<uint32_t> &ranks) = 0;
+
+  /// Connects channels until there are `count`, or as many as any rank asks for: ranks that do not want the
+  /// same are still to find out. All ranks call this, once, where ConnectOptions::more says so. Nobody can
+  /// connect to this rank afterwards.
+  virtual Status addChannels(uint32_t count) = 0;
 
   /// Every rank's string, in rank order: for small things outside the step (plan hashes, "stop now"). Takes
   /// no channel; one call at a time.
@@ -195,13 +200,13 @@ inline constexpr std::chrono::milliseconds kDefaultTimeout = std::chrono::minute
 /// Ranks that have not come to the rendezvous by then are missing, however long the time-out.
 inline constexpr std::chrono::milliseconds kRendezvousLimit = std::chrono::seconds(60);
 
-/// Channels of a training run: one for the thread that trains and computes, one for each stream beside it
-/// that communicates.
-inline constexpr uint32_t kRunChannels = 5;
+/// No run needs more channels: there are so few kinds of streams that communicate.
+inline constexpr uint32_t kMostChannels = 5;
 
 struct ConnectOptions {
   std::chrono::milliseconds timeout = kDefaultTimeout; ///< of every wait; at least 100 ms
   uint32_t channels = 2;
+  bool more = false; ///< addChannels will be called
 };
 
 /// Brings the ranks of a job together, and ignores SIGPIPE from then on unless it is caught; the first thing

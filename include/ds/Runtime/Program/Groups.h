@@ -5,6 +5,8 @@
 #include "ds/Runtime/Program/Program.h"
 
 #include <compare>
+#include <optional>
+#include <vector>
 
 namespace ds::rt {
 
@@ -19,6 +21,13 @@ struct GroupUse {
 /// Those of all stages, each once and in one order on every rank; none whose groups have one rank. Requires a
 /// program that verifyProgram accepts, with all its stages: a rank's own part does not say whom others meet.
 std::vector<GroupUse> groupsOf(const Program &program);
+
+/// By stream of `program`: the channel of what its ranks do together there. Channel 0 is that of the thread
+/// that trains and computes, each other stream that communicates has one of its own, and others none.
+/// Requires what groupsOf does.
+std::vector<std::optional<uint32_t>> channelsOf(const Program &program);
+/// How many channels these are; 1 without any.
+uint32_t numChannels(const Program &program);
 
 } // namespace ds::rt
 
