@@ -16,6 +16,8 @@
 
 namespace mlir::ds {
 
+class Exchanges;
+
 /// An allocation and the commands [begin, end) during which it is live.
 struct AllocLifetime {
   AllocOp alloc;
@@ -34,7 +36,7 @@ struct ScheduledFunction {
 
 private:
   void findCompletions();
-  void widen(Value buffer, AllocLifetime &lifetime) const;
+  void widen(Value buffer, const Exchanges &exchanges, AllocLifetime &lifetime) const;
 
   DenseMap<Operation *, int64_t> position;
 };

@@ -5,6 +5,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
+#include "Support/Exchanges.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -139,7 +140,15 @@ static std::vector<SortedOp> findReaders(Block &block) {
     position[&op] = ops.size();
     ops.push_back({&op, {}});
   }
-  for (auto [index, sorted] : llvm::enumerate(ops))
+  std::optional<unsigned> meeting; // the last one with other stages, which the next one has to follow
+  for (auto [index, sorted] : llvm::enumerate(ops)) {
+    if (meetsStages(sorted.op)) {
+      if (meeting) {
+        ops[*meeting].readers.push_back(index);
+        ++sorted.openUses;
+      }
+      meeting = index;
+    }
     sorted.op->walk([&, reader = unsigned(index)](Operation *inner) {
       for (Value operand : inner->getOperands()) {
         Operation *maker = operand.getDefiningOp();
@@ -151,6 +160,7 @@ static std::vector<SortedOp> findReaders(Block &block) {
         }
       }
     });
+  }
   return ops;
 }
 

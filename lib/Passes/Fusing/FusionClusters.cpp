@@ -4,6 +4,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FusionClusters.h"
+#include "Support/Exchanges.h"
 
 #include "ds/Dialect/Work.h"
 
@@ -120,8 +121,16 @@ ClusterBuilder::ClusterBuilder(Block &block, const Copies &copies) : copies(copi
   const FreeOps freeOps(block);
   for (unsigned at = 0; at < ops.size(); ++at)
     facts[at].candidate = isFusionCandidate(ops[at]);
-  for (Operation *op : ops)
-    learnFacts(op, freeOps);
+  unsigned meeting = kNone; // the last one with other stages
+  for (unsigned at = 0; at < ops.size(); ++at) {
+    learnFacts(ops[at], freeOps);
+    if (!meetsStages(ops[at]))
+      continue;
+    // What is received may follow from what was sent: no region has a part on either side of both.
+    if (meeting != kNone)
+      facts[at].producers.push_back(meeting), facts[at].sources.push_back(meeting);
+    meeting = at;
+  }
 }
 
 /// Requires the facts of all ops before `op`, and of all whether they are candidates.

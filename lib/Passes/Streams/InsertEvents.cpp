@@ -7,7 +7,11 @@
 // compute or of a stream that compute has waited for, so that lifetimes in issue order are lifetimes in time.
 // The price is one event per place at which such commands are issued.
 //
+// Messages that are one exchange stay side by side: before the first is waited for what any of them needs,
+// and behind the last is recorded what anybody waits for.
+//
 //===---------------------------------------------------------------------------===//
+#include "Support/Exchanges.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -43,11 +47,13 @@ struct Issued {
 
 class EventInserter {
 public:
-  explicit EventInserter(func::FuncOp func) : func(func), builder(func.getContext()) {}
+  explicit EventInserter(func::FuncOp func)
+      : func(func), builder(func.getContext()), exchanges(func.getBody().front()) {}
   void run();
 
 private:
   void visit(ScheduledOpInterface op);
+  void waitForOthers(Operation *op, unsigned stream, ArrayRef<BufferAccess> accesses);
   /// Lets `stream` wait, before `op`, until all has run that compute knows to have.
   void waitForCompute(Operation *op, unsigned stream);
   /// Lets `stream` wait, before `op`, until the first `count` commands of stream `other` have run.
@@ -60,6 +66,7 @@ private:
 
   func::FuncOp func;
   OpBuilder builder;
+  const Exchanges exchanges;
   std::array<Progress, kNumStreams> known{}; ///< what each stream knows to have run
   std::array<std::vector<Issued>, kNumStreams> issued;
   std::map<int64_t, Progress> recorded;                   ///< event -> what has run when it happens
@@ -88,7 +95,10 @@ int64_t EventInserter::findEvent(Operation *before, unsigned other, int64_t coun
   auto existing = events.lower_bound({other, count});
   if (existing != events.end() && existing->first.first == other)
     return existing->second;
-  // Behind the command itself, so that nothing else is waited for.
+  // Behind the command itself, so that nothing else is waited for; of an exchange behind its last message.
+  if (ArrayRef<CommunicateOp> exchange = exchanges.of(issued[other][count - 1].op); !exchange.empty())
+    while (issued[other][count - 1].op != exchange.back())
+      ++count;
   const Issued &last = issued[other][count - 1];
   builder.setInsertionPointAfter(last.op);
   builder.create<RecordOp>(before->getLoc(), nextEvent, static_cast<StreamKind>(other));
@@ -127,6 +137,15 @@ int64_t EventInserter::lastConflict(unsigned stream, unsigned other, ArrayRef<Bu
   return 0;
 }
 
+/// Lets `stream` wait, before `op`, for what has to be done before it touches `accesses`.
+void EventInserter::waitForOthers(Operation *op, unsigned stream, ArrayRef<BufferAccess> accesses) {
+  if (stream != kCompute)
+    waitForCompute(op, stream);
+  for (unsigned other = 0; other < kNumStreams; ++other)
+    if (other != stream)
+      waitFor(op, stream, other, lastConflict(stream, other, accesses));
+}
+
 void EventInserter::visit(ScheduledOpInterface op) {
   unsigned stream = static_cast<unsigned>(op.getStream());
   if (std::optional<int64_t> event = op.getRecordedEvent())
@@ -137,11 +156,12 @@ void EventInserter::visit(ScheduledOpInterface op) {
     return;
   }
   SmallVector<BufferAccess> accesses = accessesOf(op);
-  if (stream != kCompute)
-    waitForCompute(op, stream);
-  for (unsigned other = 0; other < kNumStreams; ++other)
-    if (other != stream)
-      waitFor(op, stream, other, lastConflict(stream, other, accesses));
+  ArrayRef<CommunicateOp> exchange = exchanges.of(op);
+  if (exchange.empty())
+    waitForOthers(op, stream, accesses);
+  else if (exchange.front() == op)
+    for (CommunicateOp message : exchange)
+      waitForOthers(op, stream, accessesOf(message));
   if (auto communicate = dyn_cast<CommunicateOp>(*op))
     communicate.setNumber(nextCollective++);
   known[stream][stream] = issued[stream].size() + 1;

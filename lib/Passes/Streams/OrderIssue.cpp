@@ -2,10 +2,11 @@
 //
 // Translates a block into the plain problem of Analysis/IssueOrder: values that share memory (views of one
 // tensor, the old and the new value of a state) are one buffer, so that the order cannot let a state be
-// replaced before its last reader.
+// replaced before its last reader. What a stage has with others keeps its order, whatever the values say.
 //
 //===---------------------------------------------------------------------------===//
 #include "Buffers/StridedView.h"
+#include "Support/Exchanges.h"
 #include "ds/Analysis/Ordering/IssueOrder.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -40,6 +41,7 @@ private:
 
   DenseMap<Operation *, uint32_t> indexOf;
   DenseMap<Value, uint32_t> bufferOf;
+  std::optional<uint32_t> lastMeeting;  ///< of those with other stages
   DenseMap<Value, uint32_t> finalState; ///< returned value -> the buffer of the state it becomes
 };
 } // namespace
@@ -96,6 +98,11 @@ void BlockProblem::addOp(Operation *op) {
     bufferOf[result] =
         state != finalState.end() ? state->second : addBuffer(byteSize(result.getType()), false, false);
     entry.writes.push_back(bufferOf[result]);
+  }
+  if (meetsStages(op)) {
+    if (lastMeeting)
+      entry.after.push_back(*lastMeeting);
+    lastMeeting = ops.size();
   }
   indexOf[op] = ops.size();
   problem.ops.push_back(std::move(entry));

@@ -5,6 +5,7 @@
 // that; and compute waits there at the latest, so that the flat gradient's memory is free again.
 //
 //===---------------------------------------------------------------------------===//
+#include "Support/Exchanges.h"
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Decisions.h"
@@ -28,7 +29,8 @@ namespace {
 struct Node {
   ScheduledOpInterface op;
   SmallVector<BufferAccess> accesses;
-  int64_t notBefore = 0; ///< number of compute commands that come first
+  bool meetsOthers = false; ///< stages, in the order of their texts
+  int64_t notBefore = 0;    ///< number of compute commands that come first
 };
 
 class ReductionOverlap {
@@ -41,6 +43,10 @@ private:
   static bool isReduction(const Node &node) {
     auto communicate = dyn_cast<CommunicateOp>(*ScheduledOpInterface(node.op));
     return communicate && isForUpdate(communicate.getCarries());
+  }
+  /// Whether two commands stay in the order in which they are.
+  static bool keepOrder(const Node &a, const Node &b) {
+    return conflict(a.accesses, b.accesses) || (a.meetsOthers && b.meetsOthers);
   }
   void hoistReductions();
   void findReaders();
@@ -62,7 +68,7 @@ ReductionOverlap::ReductionOverlap(func::FuncOp func, const ::ds::cost::Rates &r
     : func(func), rates(rates), memory(memory) {
   for (auto op : func.getBody().front().getOps<ScheduledOpInterface>())
     if (!op.isEvent())
-      nodes.push_back({op, accessesOf(op)});
+      nodes.push_back({op, accessesOf(op), meetsStages(op)});
 }
 
 /// Issues each reduction right behind the last command that it must not overtake.
@@ -71,8 +77,7 @@ void ReductionOverlap::hoistReductions() {
     if (!isReduction(nodes[index]))
       continue;
     size_t target = index;
-    while (target > 0 && !isReduction(nodes[target - 1]) &&
-           !conflict(nodes[target - 1].accesses, nodes[index].accesses))
+    while (target > 0 && !isReduction(nodes[target - 1]) && !keepOrder(nodes[target - 1], nodes[index]))
       --target;
     std::rotate(nodes.begin() + target, nodes.begin() + index, nodes.begin() + index + 1);
   }
@@ -132,7 +137,7 @@ void ReductionOverlap::deferReaders() {
   for (Node &node : nodes) {
     flush();
     for (const Node &other : deferred)
-      if (conflict(node.accesses, other.accesses))
+      if (keepOrder(node, other))
         node.notBefore = std::max(node.notBefore, other.notBefore);
     if (node.notBefore > computed)
       deferred.push_back(node);

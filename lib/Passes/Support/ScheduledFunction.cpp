@@ -1,5 +1,6 @@
 //===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
 #include "ds/Passes/ScheduledFunction.h"
+#include "Support/Exchanges.h"
 
 #include "ds/Runtime/Program/Program.h"
 
@@ -10,21 +11,24 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Widens `lifetime` by the commands that use `buffer` or a view of it.
-void ScheduledFunction::widen(Value buffer, AllocLifetime &lifetime) const {
+/// Widens `lifetime` by the commands that use `buffer` or a view of it. Messages of one exchange are under
+/// way together.
+void ScheduledFunction::widen(Value buffer, const Exchanges &exchanges, AllocLifetime &lifetime) const {
   for (Operation *user : buffer.getUsers()) {
     if (auto view = dyn_cast<ViewOp>(user)) {
-      widen(view.getResult(), lifetime);
+      widen(view.getResult(), exchanges, lifetime);
       continue;
     }
-    auto it = position.find(user);
-    if (it == position.end())
+    ArrayRef<CommunicateOp> exchange = exchanges.of(user);
+    auto first = position.find(exchange.empty() ? user : exchange.front());
+    if (first == position.end())
       continue;
-    if (!lifetime.writer || it->second < lifetime.begin) {
-      lifetime.begin = it->second;
-      lifetime.writer = commands[it->second];
+    const int64_t last = exchange.empty() ? first->second : position.lookup(exchange.back());
+    if (!lifetime.writer || first->second < lifetime.begin) {
+      lifetime.begin = first->second;
+      lifetime.writer = commands[first->second];
     }
-    lifetime.end = std::max(lifetime.end, completion[it->second] + 1);
+    lifetime.end = std::max(lifetime.end, completion[last] + 1);
   }
 }
 
@@ -117,9 +121,10 @@ ScheduledFunction::ScheduledFunction(func::FuncOp func) : func(func) {
     commands.push_back(command);
   }
   findCompletions();
+  const Exchanges exchanges(func.getBody().front());
   for (AllocOp alloc : func.getBody().front().getOps<AllocOp>()) {
     AllocLifetime lifetime{alloc};
-    widen(alloc.getBuffer(), lifetime);
+    widen(alloc.getBuffer(), exchanges, lifetime);
     if (lifetime.writer)
       lifetimes.push_back(lifetime);
   }
