@@ -191,6 +191,15 @@ void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, cons
     buildPlanPipeline(manager);
 }
 
+void mlir::ds::buildStagesPipeline(OpPassManager &manager, Phase reached) {
+  // Before stages are worked on: what they say alike is taken from the first. In the end: only on buffers is
+  // it known what they send each other.
+  manager.addPass(createVerifyStages());
+  // Each has named its kernels by itself, and the program has one table.
+  if (reached == Phase::Planned)
+    manager.addPass(createShareKernels());
+}
+
 void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",

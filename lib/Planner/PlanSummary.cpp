@@ -1,7 +1,9 @@
 //===- PlanSummary.cpp - What a planned module says of itself --------------------===//
 //
 // Every figure of memory comes from the sizes and lifetimes of the planned buffers, every figure of time from
-// the simulation of their commands.
+// the simulation of their commands. Of a model that is cut into stages each is planned and summed up for
+// itself: what is of one rank stays of its stage, what is of all ranks is added up, and of lists the longest
+// entries come first again.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Planner/PlanSummary.h"
@@ -13,6 +15,7 @@
 #include "ds/Analysis/Packing/MemoryPlan.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/MeshShape.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/AttentionWorkspace.h"
@@ -23,11 +26,13 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 namespace report = ::ds::report;
+using report::PlanReport;
 
 /// Adds the lines of the arena of `space`, whose memory is `where`; its bytes, 0 where there is none.
 static int64_t addArena(ModuleOp module, Space space, const char *where, report::RankPlan &rank) {
@@ -148,7 +153,9 @@ static void addCommunication(ModuleOp module, report::PlanReport &report) {
   if (!mesh)
     return;
   auto size = [&](StringRef axis) { return static_cast<uint32_t>(mesh.getSize(axis)); };
-  report.mesh = {size("dp"), size("tp"), size("pp"), size("sp")};
+  const AxesAttr stages = mesh.getStagesAttr();
+  report.mesh = {size("dp"), size("tp"), stages ? static_cast<uint32_t>(mesh.getSize(stages)) : size("pp"),
+                 size("sp")};
   report.world = static_cast<uint32_t>(mesh.getNumRanks());
   llvm::MapVector<CollectiveKind, int64_t> bytes;
   llvm::MapVector<std::pair<CollectiveKind, AxesAttr>, int64_t> byAxes;
@@ -171,7 +178,8 @@ static void addCommunication(ModuleOp module, report::PlanReport &report) {
   llvm::sort(report.predicted.communicationByAxes);
 }
 
-report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
+/// What the plan of `module`, one stage or a model of one piece, says of itself.
+static report::PlanReport summarizeStage(ModuleOp module, const ::ds::cost::Rates &rates) {
   report::PlanReport report;
   report::RankPlan rank;
   report.parameters = countParameters(module);
@@ -198,6 +206,112 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
     report.notes.push_back(early);
   report.target = getTarget(module).str();
   return report;
+}
+
+//===----------------------------------------------------------------------===//
+// Several stages
+//===----------------------------------------------------------------------===//
+
+/// Elements of all parameters, or of those that are trained; those that several stages have count once.
+static int64_t countOfStages(ArrayRef<ModuleOp> stages, bool onlyTrained = false) {
+  llvm::StringSet<> seen;
+  int64_t elements = 0;
+  for (ModuleOp stage : stages)
+    for (StateOp state : stage.getOps<StateOp>())
+      if (state.getRole() == Role::Parameter && !state.getBucket() &&
+          (state.getTrainable() || !onlyTrained) && seen.insert(state.getSymName()).second)
+        elements += state.getTensorType().getNumElements();
+  return elements;
+}
+
+/// The ranks of all stages: a row for each run of neighbours of one stage.
+static std::vector<report::RankPlan> joinRanks(const MeshShape &shape, ArrayRef<PlanReport> reports) {
+  std::vector<report::RankPlan> rows;
+  for (uint32_t rank = 0; rank < shape.mesh.size(); ++rank) {
+    const uint32_t stage = shape.mesh.position(rank, shape.stages);
+    if (rows.empty() || rows.back().stage != stage) {
+      rows.push_back(reports[stage].ranks.front());
+      rows.back().stage = stage;
+      rows.back().firstRank = rank;
+    }
+    rows.back().lastRank = rank;
+  }
+  return rows;
+}
+
+/// Adds what is not in `list` yet.
+static void addNew(std::vector<std::string> &list, std::vector<std::string> more) {
+  for (std::string &each : more)
+    if (!llvm::is_contained(list, each))
+      list.push_back(std::move(each));
+}
+
+/// Adds what `more`, of a stage behind the first, says to `whole`.
+static void addReport(PlanReport &whole, PlanReport more) {
+  auto most = [](auto &own, const auto &other, auto key) {
+    if (other && (!own || key(*own) < key(*other)))
+      own = other;
+  };
+  whole.flopsPerStep += more.flopsPerStep;
+  whole.hardwareFlops += more.hardwareFlops;
+  whole.modelFlops += more.modelFlops;
+  if (whole.tokensPerStep == 0)
+    whole.tokensPerStep = more.tokensPerStep;
+  whole.hostActivations.values += more.hostActivations.values;
+  whole.hostActivations.bytes += more.hostActivations.bytes;
+  most(whole.lossChunks, more.lossChunks, [](const report::LossChunks &each) { return each.chunks; });
+  most(whole.attention, more.attention, [](const report::AttentionWorkspace &each) { return each.bytes; });
+  most(whole.checkpoint, more.checkpoint, [](const report::CheckpointBytes &each) { return each.copyBytes; });
+  most(whole.storage, more.storage, [](const report::StorageTraffic &each) { return each.readBytes; });
+  most(whole.host, more.host, [](const report::HostUse &each) { return each.nodeBytes; });
+  llvm::append_range(whole.recomputed, more.recomputed);
+  llvm::append_range(whole.largestValues, more.largestValues);
+  llvm::append_range(whole.products, more.products);
+  addNew(whole.notes, std::move(more.notes));
+}
+
+/// What `reports`, one for each of `stages`, say of the whole: ranks by stage, and what a rank sends of rank
+/// 0. How long a step takes is left open, for stages wait for each other.
+static PlanReport joinReports(ArrayRef<ModuleOp> stages, std::vector<PlanReport> reports) {
+  const MeshShape shape = getMeshShape(stages.front());
+  PlanReport whole = reports.front();
+  whole.ranks = joinRanks(shape, reports);
+  report::Prediction predicted;
+  predicted.communicationBytes = whole.predicted.communicationBytes;
+  predicted.communicationByAxes = whole.predicted.communicationByAxes;
+  whole.predicted = predicted;
+  for (PlanReport &more : llvm::drop_begin(reports))
+    addReport(whole, std::move(more));
+  // Each stage has counted itself on all ranks.
+  const auto count = static_cast<double>(stages.size());
+  for (double *flops : {&whole.flopsPerStep, &whole.hardwareFlops, &whole.modelFlops})
+    *flops /= count;
+  llvm::stable_sort(whole.recomputed, [](const report::Recomputed &a, const report::Recomputed &b) {
+    return a.moreSeconds > b.moreSeconds;
+  });
+  llvm::stable_sort(whole.largestValues, [](const report::ResidentValue &a, const report::ResidentValue &b) {
+    return a.bytes > b.bytes;
+  });
+  whole.parameters = countOfStages(stages);
+  if (const int64_t trained = countOfStages(stages, /*onlyTrained=*/true); trained < whole.parameters)
+    whole.trainedParameters = trained;
+  whole.notes.push_back("how long a step takes is not predicted: its " + std::to_string(stages.size()) +
+                        " stages wait for each other");
+  return whole;
+}
+
+report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
+  if (!hasStages(module))
+    return summarizeStage(module, rates);
+  SmallVector<ModuleOp> stages = getStages(module);
+  std::vector<report::PlanReport> reports;
+  for (ModuleOp stage : stages)
+    reports.push_back(summarizeStage(stage, rates));
+  report::PlanReport whole = joinReports(stages, std::move(reports));
+  const FailureOr<::ds::rt::Program> states = lowerStates(module);
+  if (succeeded(states) && whole.checkpoint)
+    whole.checkpoint->bytes = static_cast<int64_t>(::ds::rt::checkpointBytes(*states));
+  return whole;
 }
 
 bool mlir::ds::hostsHold(const report::PlanReport &report, const ::ds::config::Cluster &cluster,

@@ -22,6 +22,7 @@
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Passes/FailureReasons.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -61,8 +62,31 @@ static mlir::LogicalResult runPipeline(llvm::function_ref<void(mlir::OpPassManag
   return manager.run(target);
 }
 
-/// Runs the pipelines from the phase that `module` is in up to the one that is asked for. A module that comes
-/// in a later phase than model is checked first.
+/// Runs the pipelines from the phase that `module`, one stage or a model of one piece, is in up to the one
+/// that is asked for. A module that comes in a later phase than model is checked first.
+static Status runStagePhases(mlir::ModuleOp module, mlir::ds::Phase phase, const Error &failed,
+                             const mlir::ds::PipelineOptions &options) {
+  using mlir::ds::Phase;
+  mlir::FailureOr<Phase> from = mlir::ds::phaseOf(module);
+  if (mlir::failed(from))
+    return failed;
+  if (*from > phase)
+    return Error{ExitCode::Invalid,
+                 "the module is in phase " + mlir::ds::stringifyPhase(*from).str() + ", which comes after " +
+                     mlir::ds::stringifyPhase(phase).str(),
+                 "nothing leads back: start from the model, or ask for a later phase"};
+  auto verify = [&](mlir::OpPassManager &manager) { mlir::ds::buildVerifier(manager, *from); };
+  if (*from != Phase::Model && mlir::failed(runPipeline(verify, module)))
+    return failed;
+  auto build = [&](mlir::OpPassManager &manager) {
+    mlir::ds::buildPipelines(manager, *from, phase, options);
+  };
+  mlir::LogicalResult done = phase == Phase::Planned ? mlir::ds::planModel(module, options, runPipeline)
+                                                     : runPipeline(build, module);
+  return mlir::succeeded(done) && mlir::succeeded(mlir::verify(module)) ? Status() : failed;
+}
+
+/// Brings each stage of `module`, or itself where it is of one piece, to the phase that is asked for.
 static Status runPhases(mlir::ModuleOp module, const std::string &name,
                         const mlir::ds::PipelineOptions &options) {
   using mlir::ds::Phase;
@@ -71,25 +95,18 @@ static Status runPhases(mlir::ModuleOp module, const std::string &name,
     return Error{
         ExitCode::Usage,
         "--phase expects model, step, sharded, resident, scheduled or planned, but got '" + name + "'", ""};
-  Error failed{ExitCode::Invalid, "the model could not be brought to phase " + name,
-               "the diagnostics above say where"};
-  mlir::FailureOr<Phase> from = mlir::ds::phaseOf(module);
-  if (mlir::failed(from))
-    return failed;
-  if (*from > *phase)
-    return Error{ExitCode::Invalid,
-                 "the module is in phase " + mlir::ds::stringifyPhase(*from).str() + ", which comes after " +
-                     name,
-                 "nothing leads back: start from the model, or ask for a later phase"};
-  auto verify = [&](mlir::OpPassManager &manager) { mlir::ds::buildVerifier(manager, *from); };
-  if (*from != Phase::Model && mlir::failed(runPipeline(verify, module)))
-    return failed;
-  auto build = [&](mlir::OpPassManager &manager) {
-    mlir::ds::buildPipelines(manager, *from, *phase, options);
+  const Error failed{ExitCode::Invalid, "the model could not be brought to phase " + name,
+                     "the diagnostics above say where"};
+  auto runOnStages = [&](Phase reached) {
+    auto build = [&](mlir::OpPassManager &manager) { mlir::ds::buildStagesPipeline(manager, reached); };
+    return !mlir::ds::hasStages(module) || mlir::succeeded(runPipeline(build, module));
   };
-  mlir::LogicalResult done = *phase == Phase::Planned ? mlir::ds::planModel(module, options, runPipeline)
-                                                      : runPipeline(build, module);
-  return mlir::succeeded(done) && mlir::succeeded(mlir::verify(module)) ? Status() : failed;
+  if (!runOnStages(Phase::Model))
+    return failed;
+  for (mlir::ModuleOp stage : mlir::ds::getStages(module))
+    if (Status status = runStagePhases(stage, *phase, failed, options); !status)
+      return status;
+  return runOnStages(*phase) ? Status() : failed;
 }
 
 /// What the pipelines need of the command line and the configuration.
@@ -198,7 +215,7 @@ static auto readAgain(Options options, mlir::DialectRegistry &registry, Work wor
   Result<Model> model = loadModel(options, *config, context);
   if (!model)
     return quiet.explain(model.error());
-  const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(*model->module).threads);
+  const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(model->facts()).threads);
   auto result =
       work(*model, options, ProgramCase{*config, cost::Rates(*cluster), Choices(), threads, nullptr});
   return result ? std::move(result) : quiet.explain(result.error());
@@ -284,7 +301,7 @@ static Status compileModel(const Options &options, config::Config &config, const
   Result<Model> model = loadModel(options, config, context);
   if (!model)
     return model.error();
-  const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(*model->module).threads);
+  const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(model->facts()).threads);
   bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
   mlir::ds::PipelineOptions pipelines = pipelineOptions(options, config);
   if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)

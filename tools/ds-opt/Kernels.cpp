@@ -2,6 +2,7 @@
 #include "Kernels.h"
 
 #include "ds/Codegen/CompileCuda.h"
+#include "ds/Passes/LowerToProgram.h"
 #include "ds/Runtime/Program/ProgramFile.h"
 
 #include <numeric>
@@ -47,7 +48,7 @@ struct KernelList {
 /// The kernels of `model` that the host runs, or those that it does not. A program for the CPU has one image.
 static KernelList findKernels(const Model &model, const Options &options, bool onHost) {
   KernelList list;
-  for (auto [index, kernel] : llvm::enumerate(model.module.get().getOps<mlir::ds::KernelOp>()))
+  for (auto [index, kernel] : llvm::enumerate(mlir::ds::getKernels(*model.module)))
     if ((options.target != "cpu" && kernel.runsOnHost()) == onHost) {
       list.kernels.push_back(kernel);
       list.indices.push_back(index);

@@ -3,6 +3,7 @@
 
 #include "CommandLine/Notes.h"
 #include "SetOverlay.h"
+#include "StagedModel.h"
 #include "TrainedPart.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Training.h"
@@ -109,10 +110,18 @@ static mlir::RankedTensorType tensorOf(mlir::Type type) {
   return buffer ? buffer.getTensor() : mlir::dyn_cast<mlir::RankedTensorType>(type);
 }
 
+/// The functions of `module` and of all its stages, in order.
+static llvm::SmallVector<mlir::func::FuncOp> functionsOf(mlir::ModuleOp module) {
+  llvm::SmallVector<mlir::func::FuncOp> functions;
+  for (mlir::ModuleOp stage : mlir::ds::getStages(module))
+    llvm::append_range(functions, stage.getOps<mlir::func::FuncOp>());
+  return functions;
+}
+
 /// Makes the micro-batch that of the first batch argument: MLIR that comes without a configuration says it
 /// itself.
 static void inferBatch(mlir::ModuleOp module, config::Config &config) {
-  for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
+  for (mlir::func::FuncOp func : functionsOf(module))
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {
       mlir::RankedTensorType type = tensorOf(func.getArgumentTypes()[index]);
       if (!func.getArgAttr(index, mlir::ds::DsDialect::kInputAttr) || !type || type.getRank() == 0)
@@ -175,7 +184,8 @@ static Status adoptMesh(mlir::ModuleOp module, const Options &options, config::C
   auto sizeOf = [&](const char *axis) -> int64_t {
     return shape.mesh.size(shape.mesh.find(axis).value_or(rt::AxisSet()));
   };
-  config.mesh = {ranks, shape.mesh.size(shape.samples), sizeOf("tp"), sizeOf("pp"), sizeOf("sp")};
+  const int64_t stages = shape.stages.isEmpty() ? sizeOf("pp") : shape.mesh.size(shape.stages);
+  config.mesh = {ranks, shape.mesh.size(shape.samples), sizeOf("tp"), stages, sizeOf("sp")};
   config.batch.global = config.batch.micro * config.batch.accumulation * config.mesh.dp;
   return {};
 }
@@ -234,12 +244,12 @@ static Status applySets(mlir::ModuleOp module, const mlir::ds::TrainingOptions &
 /// Settles how `model`, which came as MLIR, is trained: as the configuration says where one was given, and
 /// as the module says otherwise. A step that is built already can no longer be changed.
 static Status settleTraining(Model &model, const Options &options, config::Config &config) {
-  mlir::ModuleOp module = *model.module;
+  mlir::ModuleOp module = model.facts();
   const bool isGiven = !options.config.empty() || !options.sets.empty();
   const bool hasOwn = module->hasAttr(mlir::ds::DsDialect::kTrainingAttr);
   const mlir::ds::TrainingOptions own = mlir::ds::getTraining(module);
   if (!isGiven || config.batch.microIsOpen)
-    inferBatch(module, config);
+    inferBatch(*model.module, config);
   model.hasOwnTraining = hasOwn && options.config.empty();
   if (!isGiven && hasOwn)
     return adoptTraining(module, options, config);
@@ -261,7 +271,7 @@ static Status settleTraining(Model &model, const Options &options, config::Confi
 
 /// Checks dimension 0 of every input against the configured micro-batch.
 static Status checkBatch(mlir::ModuleOp module, const config::Config &config) {
-  for (mlir::func::FuncOp func : module.getOps<mlir::func::FuncOp>())
+  for (mlir::func::FuncOp func : functionsOf(module))
     for (unsigned index = 0; index < func.getNumArguments(); ++index) {
       auto name = func.getArgAttrOfType<mlir::StringAttr>(index, mlir::ds::DsDialect::kInputAttr);
       mlir::RankedTensorType type = tensorOf(func.getArgumentTypes()[index]);
@@ -332,6 +342,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
       isConfig ? buildFromConfig(options, config, context, model) : parseInput(options, text, context, model);
   if (!read)
     return read.error();
+  if (Status status = checkStages(*model.module, options); !status)
+    return status.error();
   if (Status status = chooseTrained(*model.module, options); !status)
     return status.error();
   Status settled = options.inputKind() == InputKind::Mlir ? settleTraining(model, options, config)
@@ -340,7 +352,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
     return settled.error();
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
-  if (Status status = settleMachine(*model.module, options, config); !status)
+  if (Status status = settleMachine(model.facts(), options, config); !status)
     return status.error();
+  shareFacts(*model.module);
   return model;
 }

@@ -4,7 +4,7 @@
 
 #include "CommandLine/Options.h"
 #include "ds/Config/Config.h"
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Import/HfRequest.h"
 #include "ds/Support/Error.h"
 #include "ds/Support/TemporaryFile.h"
@@ -20,6 +20,9 @@ struct Model {
   mlir::OwningOpRef<mlir::ModuleOp> module;
   TemporaryFile weights;       ///< a safetensors file that is yet to be named; not open: none
   bool hasOwnTraining = false; ///< `ds.training` came with the module, and no configuration took its place
+
+  /// The module that says what is true of the whole model: itself, or its first stage.
+  mlir::ModuleOp facts() const { return mlir::ds::getStages(module.get()).front(); }
 };
 
 /// What plans call the model at `path`: its file's name, or its folder's where every model's file has that

@@ -120,14 +120,15 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
   report.world = what.config.mesh.ranks;
   report.inputs = inputsOfProgram(model, options, what.config, what.threads);
   report.memoryLimit = static_cast<int64_t>(options.memory);
-  report.hostLimit = mlir::ds::getMachine(*model.module).memory.host.value_or(0);
+  report.hostLimit = mlir::ds::getMachine(model.facts()).memory.host.value_or(0);
   report.peakFlops = peakFlops(options, what);
   report.run = options.run();
   report.hostsFit = mlir::ds::hostsHold(report, what.rates.cluster(), /*isShared=*/options.target == "cpu");
   addStoragePaths(report, what.config.zero);
   addBeyondArenas(report, options, what);
-  for (const mlir::ds::ProductChoice &choice : mlir::ds::productChoices(*model.module))
-    report.products.push_back({choice.product, choice.form, choice.calls, choice.seconds});
+  for (mlir::ModuleOp stage : mlir::ds::getStages(*model.module))
+    for (const mlir::ds::ProductChoice &choice : mlir::ds::productChoices(stage))
+      report.products.push_back({choice.product, choice.form, choice.calls, choice.seconds});
   report.target = report.programTarget = options.target;
   report.programTargetReason = what.choices.target.reason;
   report.isPlanningOnly = what.choices.target.isPlanningOnly;
@@ -171,9 +172,14 @@ static Status writeViews(const Model &model, const Options &options, const Progr
       return status;
   if (!options.asksForPictures())
     return {};
-  report::PlanTimeline timeline = mlir::ds::timelineOfPlan(*model.module, what.rates);
-  timeline.title = report.model + " for " + report.target;
-  return writePictures(options, report, {timeline});
+  std::vector<report::PlanTimeline> timelines;
+  for (mlir::ModuleOp stage : mlir::ds::getStages(*model.module)) {
+    timelines.push_back(mlir::ds::timelineOfPlan(stage, what.rates));
+    timelines.back().title = report.model + " for " + report.target;
+    if (mlir::ds::hasStages(*model.module))
+      timelines.back().title += ", stage " + std::to_string(timelines.size() - 1);
+  }
+  return writePictures(options, report, timelines);
 }
 
 /// How the program drives its storage; more than a disk could make use of counts as that.

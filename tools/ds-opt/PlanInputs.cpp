@@ -103,9 +103,9 @@ static std::string spellPrecision(const mlir::ds::PrecisionOptions &precision) {
 
 std::vector<PlanInput> ds::opt::inputsOfProgram(const Model &model, const Options &options,
                                                 const config::Config &config, uint32_t threads) {
-  const mlir::ds::TrainingOptions training = mlir::ds::getTraining(*model.module);
+  const mlir::ds::TrainingOptions training = mlir::ds::getTraining(model.facts());
   std::vector<PlanInput> inputs = spellBasics({config.batch.micro, training.accumulation,
-                                               mlir::ds::MeshOp::countSampleRanks(*model.module),
+                                               mlir::ds::MeshOp::countSampleRanks(model.facts()),
                                                training.sharding.stage, spellPrecision(training.precision)});
   addShapes(inputs, options, config.batch.micro);
   addSettings(inputs, config, /*isOnlySet=*/model.hasOwnTraining);

@@ -30,6 +30,10 @@ def Ds_Dialect : Dialect {
 
     `ds.phase = #ds.phase<step>` on a module says where it stands, and each op says in which phases it may.
 
+    A model that is cut into stages of a pipeline is a module of modules, one for each stage: with a mesh, states, functions
+    and a schedule of its own, whose segments say `stage k`. Passes take each for a whole model; what they meet in, messages
+    and collectives along the mesh's `stages`, keeps its order. ds-verify-stages says what they have to have in common.
+
     **State is declared; passes change where it lives.** What lives from step to step is a symbol with a role, a
     logical type and a home, so sharding and offload change a declaration and insert the ops that follow from it.
 

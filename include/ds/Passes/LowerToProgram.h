@@ -1,7 +1,7 @@
-//===- LowerToProgram.h - From the planned module to the program of one rank -----===//
+//===- LowerToProgram.h - From the planned module to the program of all ranks ----===//
 //
 // The last step of the compiler: nothing is decided here, everything is copied out of the IR into the plain
-// struct that the runtime executes.
+// struct that the runtime executes. Of a model that is cut into stages, all stages go into one program.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_PASSES_LOWERTOPROGRAM_H
@@ -19,8 +19,13 @@ struct ProgramOptions {
   double stepSeconds = 0; ///< that a step is expected to take; 0: not known
 };
 
-/// The program of `module` (phase planned), without kernels: `Program::kernels` has one entry per ds.kernel,
-/// in order, with its name only. Fails with a diagnostic where the module is not planned.
+/// The kernels of the program of `module`, in its order: one of each name, that of the first stage that has
+/// it.
+SmallVector<KernelOp> getKernels(ModuleOp module);
+
+/// The program of `module` (phase planned), without kernels: `Program::kernels` has one entry for each of
+/// getKernels, with its name only. Fails with a diagnostic where the module is not planned. Requires stages
+/// that ds-verify-stages accepts, with kernels that ds-share-kernels has named.
 FailureOr<::ds::rt::Program> lowerToProgram(ModuleOp module, const ProgramOptions &options);
 
 /// What the program of `module` says of its mesh and states, and nothing else. Fails as above.

@@ -44,6 +44,10 @@ void buildVerifier(OpPassManager &manager, Phase phase);
 /// The pipelines that bring a module from phase `from` to `to`; none where it is there already.
 void buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options);
 
+/// On a module of stages, of which each is a module for the pipelines above: before they are worked on, and
+/// when all have reached a phase.
+void buildStagesPipeline(OpPassManager &manager, Phase reached);
+
 /// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-resident-pipeline, ds-schedule-pipeline
 /// and ds-plan-pipeline.
 void registerPipelines();

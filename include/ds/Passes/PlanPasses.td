@@ -78,11 +78,55 @@ def VerifyCollectives : Pass<"ds-verify-collectives", "::mlir::ModuleOp"> {
     (E4) buffers of a collective are apart, or parts in their place in the whole; (E5) functions do not branch;
     (E6) no item of a launch touches what another writes; (E7) over the schedules of all stages, what one sends another
     receives, in one order, and no stage waits for ever for others; messages stand in segments and run along axes of the
-    pipeline.
+    mesh's stages. Of stages that are modules of their own, ds-verify-stages sees to that.
 
     ```
     ds.communicate all_gather ins(%w) outs(%f) axis dp number 0 on gather : ...
     ds.launch @a ins(%f) outs(%y) on compute : ...   // expects stream compute to wait for stream gather
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// stages of a pipeline
+//===----------------------------------------------------------------------===//
+
+def VerifyStages : Pass<"ds-verify-stages", "::mlir::ModuleOp"> {
+  let summary = "Refuses stages that do not make one model";
+  let description = [{
+    A model that is cut into stages is a module of modules, one for each stage: with a mesh, states, functions and a
+    schedule of its own, on which all other passes run as on a model of one piece. What they have in common is looked at
+    here; of a model of one piece nothing is.
+
+    Requires: nothing; what is said of buffers holds from phase scheduled on.
+    Ensures: (E1) beside stages there is nothing; (E2) each has segments, which, like its schedules, are of one stage;
+    (E3) all declare the same mesh, with the same sets; (E4) stages are numbered from 0, each once, and there are as many
+    as the mesh has ranks along `stages`; (E5) inputs of one name are of one type, and states of one name copies of one
+    value: of one type, role, owner, slot and initial value; (E6) all have an evaluation or none; (E7) where all stages are
+    on buffers, they meet as ds-verify-collectives asks for (E7).
+
+    ```
+    module {
+      module { ds.mesh @mesh axes [pp = 2] stages pp ... }   // segments of stage 0
+      module { ds.mesh @mesh axes [pp = 2] stages pp ... }   // of stage 0 as well: expects each stage once
+    }
+    ```
+  }];
+}
+
+def ShareKernels : Pass<"ds-share-kernels", "::mlir::ModuleOp"> {
+  let summary = "Gives kernels of several stages one name where they are equal, and else names of their own";
+  let description = [{
+    Each stage names its kernels by itself, so that two may call different kernels alike, and equal ones by two names. A
+    program has one table for all: from here on a name says which kernel it is. Other names of the stages stay theirs.
+
+    Requires: phase scheduled or later.
+    Ensures: (E1) kernels of two stages have one name exactly where they say the same; (E2) no kernel has the name of
+    another symbol of its stage; (E3) a model of one piece is as it was.
+
+    ```
+    module { ds.kernel @kernel_0 { exp } }                                     ->  module { ds.kernel @kernel_0 { exp } }
+    module { ds.kernel @kernel_0 { tanh }  ds.kernel @kernel_1 { exp } }           module { ds.kernel @kernel_1 { tanh }  ds.kernel @kernel_0 { exp } }
     ```
   }];
 }

@@ -38,7 +38,7 @@ namespace mlir::ds {
 /// Lowers one command: what its kind says in a program, into the tables of the builder.
 class CommandLowering {
 public:
-  CommandLowering(ProgramBuilder &builder, ScheduledOpInterface op);
+  CommandLowering(StageBuilder &builder, ScheduledOpInterface op);
   LogicalResult run();
 
 private:
@@ -54,7 +54,7 @@ private:
   LogicalResult nameEvent(uint64_t event);
   void limitInput(CallOp call);
 
-  ProgramBuilder &builder;
+  StageBuilder &builder;
   rt::Program &program;
   ScheduledOpInterface op;
   rt::Command command;
@@ -62,18 +62,10 @@ private:
 
 } // namespace mlir::ds
 
-/// The index of stream `kind`, which the program has from here on.
-static uint8_t streamIndex(rt::Program &program, StreamKind kind) {
-  auto stream = llvm::find(program.streams, static_cast<rt::StreamKind>(kind));
-  if (stream == program.streams.end())
-    stream = program.streams.insert(stream, static_cast<rt::StreamKind>(kind));
-  return stream - program.streams.begin();
-}
-
-CommandLowering::CommandLowering(ProgramBuilder &builder, ScheduledOpInterface op)
+CommandLowering::CommandLowering(StageBuilder &builder, ScheduledOpInterface op)
     : builder(builder), program(builder.program), op(op) {
   command.kind = op.getCommandKind();
-  command.stream = streamIndex(program, op.getStream());
+  command.stream = builder.tables.addStream(op.getStream());
   command.firstOperand = program.operands.size();
   command.firstParam = program.params.size();
   command.flops = op.getCountedFlops();
@@ -120,7 +112,7 @@ LogicalResult CommandLowering::addWorkspace(Value workspace) {
 }
 
 LogicalResult CommandLowering::lower(LaunchOp launch) {
-  command.callee = builder.kernelIds.at(launch.getKernel());
+  command.callee = builder.tables.kernelIndex(launch.getKernel());
   for (int64_t item = 0; item < launch.getNumItems(); ++item)
     if (failed(addOperands(launch.getItemInputs(item))) || failed(addOperands(launch.getItemOutputs(item))))
       return failure();
@@ -148,8 +140,6 @@ LogicalResult CommandLowering::lower(CommunicateOp op) {
   command.callee = program.collectives.size();
   const rt::CollectiveTraits &traits = traitsOf(op.getKind());
   bool isOneBuffer = op.getInputs() == op.getOutputs();
-  if (traits.isMessage)
-    return op.emitOpError("is between stages, but programs of several stages are not made yet");
   if (traits.isOneOperand && !isOneBuffer)
     return op.emitOpError("has no command in a program: a ")
            << stringifyCollectiveKind(op.getKind()) << " out of place";
@@ -157,12 +147,14 @@ LogicalResult CommandLowering::lower(CommunicateOp op) {
     return op.emitOpError("expects axes of several ranks, but got ")
            << builder.mesh.getMesh().spell(builder.mesh.find(op.getAxes()));
   // What a rank says when it has waited too long: where the model has such a layer, people know it by that.
-  std::string name = layerOf(op);
+  std::string name = traits.isMessage ? nameOfMessage(op) : layerOf(op);
   program.collectives.push_back(toRuntimeCollective(op, name.empty() ? op.getLabel(builder.symbols) : name));
   program.collectives.back().axes = builder.mesh.find(op.getAxes());
   SmallVector<Value> operands(op.getInputs());
   if (traits.params > 0)
     program.params.push_back(op.getPeer());
+  if (traits.isMessage)
+    program.params.push_back(builder.exchanges->behind(op));
   if (!traits.isOneOperand)
     llvm::append_range(operands, op.getOutputs());
   if (failed(addOperands(operands)))
@@ -170,10 +162,8 @@ LogicalResult CommandLowering::lower(CommunicateOp op) {
   return addWorkspace(op.getWorkspace());
 }
 
-/// IR numbers events as it likes; the program's are as dense as its table of events.
 LogicalResult CommandLowering::nameEvent(uint64_t event) {
-  command.callee = builder.eventIds.try_emplace(event, program.numEvents).first->second;
-  program.numEvents = builder.eventIds.size();
+  command.callee = builder.tables.addEvent(event);
   return success();
 }
 
@@ -205,9 +195,10 @@ LogicalResult CommandLowering::run() {
   command.numParams = program.params.size() - command.firstParam;
   command.part = partOf(op);
   std::string layer = layerOf(op);
-  command.location = builder.addString(op.getLabel(builder.symbols) + (layer.empty() ? "" : " " + layer));
+  command.location =
+      builder.tables.addString(op.getLabel(builder.symbols) + (layer.empty() ? "" : " " + layer));
   program.commands.push_back(command);
   return success();
 }
 
-LogicalResult ProgramBuilder::addCommand(ScheduledOpInterface op) { return CommandLowering(*this, op).run(); }
+LogicalResult StageBuilder::addCommand(ScheduledOpInterface op) { return CommandLowering(*this, op).run(); }

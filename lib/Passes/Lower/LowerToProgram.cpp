@@ -6,7 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ProgramBuilder.h"
 #include "Support/RuntimeBuffer.h"
-#include "ds/Codegen/CompileKernels.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Passes/Phases.h"
 
 using namespace mlir;
@@ -26,30 +26,7 @@ static rt::Init toRuntimeInit(InitAttr init) {
   return result;
 }
 
-void ProgramBuilder::addMesh() {
-  if (!mesh)
-    return;
-  program.mesh = mesh.getMesh();
-  program.world = program.mesh.size();
-  program.dataAxes = mesh.find(mesh.getSamplesAttr());
-  program.stageAxes = mesh.find(mesh.getStagesAttr());
-}
-
-// One entry for each window, however many commands use it: the verifier and the runtime's set-up cost as much
-// as the table is long.
-uint32_t ProgramBuilder::addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides) {
-  rt::Buffer buffer = toRuntimeBuffer(type, offset);
-  if (llvm::any_of(axisStrides, [](uint64_t stride) { return stride != 0; }))
-    buffer.axisStrides = std::move(axisStrides);
-  auto key = std::tuple(static_cast<uint8_t>(buffer.space), static_cast<uint8_t>(buffer.dtype), buffer.offset,
-                        buffer.axisStrides, buffer.shape, buffer.strides);
-  auto [it, isNew] = bufferIds.try_emplace(std::move(key), program.buffers.size());
-  if (isNew)
-    program.buffers.push_back(std::move(buffer));
-  return it->second;
-}
-
-FailureOr<uint64_t> ProgramBuilder::offsetOf(Value value) {
+FailureOr<uint64_t> StageBuilder::offsetOf(Value value) {
   if (auto alloc = value.getDefiningOp<AllocOp>()) {
     if (alloc.getOffset())
       return static_cast<uint64_t>(*alloc.getOffset());
@@ -73,7 +50,7 @@ FailureOr<uint64_t> ProgramBuilder::offsetOf(Value value) {
   return func.emitOpError("expects argument ") << argument.getArgNumber() << " to have an offset", failure();
 }
 
-FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
+FailureOr<uint32_t> StageBuilder::bufferIndex(Value value) {
   FailureOr<uint64_t> offset = offsetOf(value);
   if (failed(offset))
     return failure();
@@ -86,18 +63,11 @@ FailureOr<uint32_t> ProgramBuilder::bufferIndex(Value value) {
     for (auto [stride, shift] : llvm::zip_equal(axisStrides, mesh.resolve(*view.getShifts())))
       stride += shift * bytes;
   }
-  return addBuffer(cast<BufferType>(value.getType()), *offset, std::move(axisStrides));
+  return tables.addBuffer(cast<BufferType>(value.getType()), *offset, std::move(axisStrides));
 }
 
-uint32_t ProgramBuilder::addString(StringRef text) {
-  auto [it, isNew] = stringIds.try_emplace(text, program.strings.size());
-  if (isNew)
-    program.strings.push_back(text.str());
-  return it->second;
-}
-
-void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin,
-                                 uint32_t end) {
+void StageBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin,
+                               uint32_t end) {
   rt::Lifetime lifetime;
   lifetime.space = static_cast<rt::Space>(type.getSpace());
   lifetime.offset = offset;
@@ -105,6 +75,7 @@ void ProgramBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segm
   lifetime.segment = segment;
   lifetime.begin = begin;
   lifetime.end = end;
+  lifetime.stage = stage;
   program.lifetimes.push_back(lifetime);
 }
 
@@ -118,7 +89,7 @@ static std::vector<std::string> toStrings(ArrayAttr texts) {
 }
 
 /// What `op` declares; its place is still to be said.
-rt::State ProgramBuilder::describeState(StateOp op) {
+rt::State StageBuilder::describeState(StateOp op) {
   rt::State state;
   state.name = op.getSymName().str();
   state.aliases = toStrings(op.getAliases().value_or(ArrayAttr()));
@@ -130,21 +101,22 @@ rt::State ProgramBuilder::describeState(StateOp op) {
   state.logicalShape.assign(op.getTensorType().getShape().begin(), op.getTensorType().getShape().end());
   state.init = toRuntimeInit(op.getInit());
   state.trainable = op.getTrainable();
+  state.stage = stage;
   return state;
 }
 
-void ProgramBuilder::addState(StateOp op, uint64_t offset) {
+void StageBuilder::addState(StateOp op, uint64_t offset) {
   rt::State state = describeState(op);
   state.layout = op.getLayout();
-  state.buffer = addBuffer(BufferType::getContiguous(op.getLocalType(), op.getHome()), offset);
+  state.buffer = tables.addBuffer(BufferType::getContiguous(op.getLocalType(), op.getHome()), offset);
   if (op.getRole() == Role::Scalar && isOutput(state.name))
-    program.outputs.push_back({state.name, state.buffer});
+    program.outputs.push_back({state.name, state.buffer, stage});
   program.states.push_back(std::move(state));
 }
 
 /// Adds one state per member of the bucket that `op` holds values of: a window where the rank has all of it,
 /// a part of the bucket where ranks hold it together.
-void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
+void StageBuilder::addBucket(StateOp op, uint64_t offset) {
   auto bucket = symbols.lookup<BucketOp>(*op.getBucket());
   BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
   Type element = op.getTensorType().getElementType();
@@ -168,17 +140,17 @@ void ProgramBuilder::addBucket(StateOp op, uint64_t offset) {
       state.layout.bucket = op.getLayout().cuts.front();
       state.layout.offset = start;
       state.layout.shardElements = op.getLocalType().getNumElements();
-      state.buffer = addBuffer(local, offset);
+      state.buffer = tables.addBuffer(local, offset);
     } else {
       auto type = member.getLocalType().clone(element);
-      state.buffer = addBuffer(BufferType::getContiguous(type, op.getHome()),
-                               offset + start * rt::byteSize(toRuntimeType(element)));
+      state.buffer = tables.addBuffer(BufferType::getContiguous(type, op.getHome()),
+                                      offset + start * rt::byteSize(toRuntimeType(element)));
     }
     program.states.push_back(std::move(state));
   }
 }
 
-LogicalResult ProgramBuilder::addStates() {
+LogicalResult StageBuilder::addStates() {
   for (StateOp op : getPlacedStates(module)) {
     IntegerAttr offset = op.getOffsetAttr();
     if (!offset)
@@ -195,19 +167,7 @@ LogicalResult ProgramBuilder::addStates() {
   return success();
 }
 
-void ProgramBuilder::addKernels() {
-  for (KernelOp kernel : module.getOps<KernelOp>()) {
-    kernelIds[kernel.getSymName()] = program.kernels.size();
-    rt::Kernel entry;
-    entry.name = kernel.getSymName().str();
-    entry.items = kernel.getItems().value_or(0);
-    entry.operands = findOperandNeeds(kernel);
-    entry.params = kernel.isDynamic() ? 1 : 0;
-    program.kernels.push_back(entry);
-  }
-}
-
-void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
+void StageBuilder::addInput(func::FuncOp func, unsigned argument) {
   StringAttr name = getInputOf(func, argument);
   auto offset = func.getArgAttrOfType<IntegerAttr>(argument, kOffsetAttr);
   // Segments share an input: the first that has it brings it.
@@ -216,7 +176,8 @@ void ProgramBuilder::addInput(func::FuncOp func, unsigned argument) {
   auto type = cast<BufferType>(func.getArgumentTypes()[argument]);
   rt::Input input;
   input.name = name.str();
-  input.buffer = addBuffer(type, offset.getInt());
+  input.buffer = tables.addBuffer(type, offset.getInt());
+  input.stage = stage;
   addLifetime(type, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
   program.inputs.push_back(input);
 }
@@ -229,22 +190,27 @@ static rt::WorkSet worksOf(SegmentAttr segment) {
   return works;
 }
 
-LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
+LogicalResult StageBuilder::addSegment(func::FuncOp func) {
   SegmentAttr kind = SegmentAttr::of(func);
-  if (kind.getStage() != 0)
-    return func.emitOpError("is of stage ")
-           << kind.getStage() << ", but programs of several stages are not made yet";
+  if (kind.getStage() != stage) {
+    InFlightDiagnostic error = func.emitOpError("is of stage ")
+                               << kind.getStage() << ", but stands in the module of stage " << stage;
+    error.attachNote() << "each stage of a program is a module of its own";
+    return error;
+  }
   uint32_t index = program.segments.size();
   for (unsigned argument = 0; argument < func.getNumArguments(); ++argument)
     addInput(func, argument);
   ScheduledFunction scheduled(func);
   rt::Segment segment;
   segment.name = func.getSymName().str();
+  segment.stage = stage;
   segment.chunk = kind.getChunk();
   segment.work = worksOf(kind);
   segment.firstCommand = program.commands.size();
   segment.numCommands = scheduled.commands.size();
   program.segments.push_back(segment);
+  exchanges.emplace(func.getBody().front());
   for (ScheduledOpInterface command : scheduled.commands)
     if (failed(addCommand(command)))
       return failure();
@@ -258,69 +224,115 @@ LogicalResult ProgramBuilder::addSegment(func::FuncOp func) {
   return success();
 }
 
-void ProgramBuilder::addSchedule() {
-  rt::Stage &stage = program.stages.front();
+void StageBuilder::addSchedule(uint32_t firstSegment) {
+  rt::Stage &own = program.stages[stage];
   llvm::StringMap<uint32_t> ids;
   for (auto [index, func] : llvm::enumerate(getSegments(module))) {
-    ids[func.getSymName()] = index;
+    ids[func.getSymName()] = firstSegment + index;
     if (SegmentAttr::of(func).does(Work::Evaluation))
-      stage.evaluation = index;
+      own.evaluation = firstSegment + index;
   }
   for (ScheduleOp schedule : module.getOps<ScheduleOp>())
     for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {
       uint32_t segment = ids.at(run.getSegment().getValue());
-      stage.schedule.push_back({segment, static_cast<uint32_t>(run.getFirst()),
-                                static_cast<uint32_t>(run.getCount()),
-                                static_cast<rt::Gradients>(run.getGradients()), run.getReduced()});
+      own.schedule.push_back({segment, static_cast<uint32_t>(run.getFirst()),
+                              static_cast<uint32_t>(run.getCount()),
+                              static_cast<rt::Gradients>(run.getGradients()), run.getReduced()});
     }
 }
 
-FailureOr<rt::Program> ProgramBuilder::build() {
-  if (failed(requirePhase(module, "emit=program", Phase::Planned)))
-    return failure();
-  rt::ArenaBytes &arenas = program.stages.front().arenas;
+void StageBuilder::addArenas() {
+  rt::ArenaBytes &arenas = program.stages[stage].arenas;
   for (auto arena : module.getOps<ArenaOp>())
     (arena.getSpace() == Space::Device ? arenas.device
      : arena.getSpace() == Space::Host ? arenas.host
                                        : arenas.nvme) = arena.getBytes();
   // What the log puts beside what the run has used.
-  program.predicted.peakBytes = arenas.device;
-  if (FilesOp files = FilesOp::lookup(module)) {
-    program.unusedWeights = toStrings(files.getUnused().value_or(ArrayAttr()));
-    program.convertsWeights = files.getConverts();
+  program.predicted.peakBytes = std::max(program.predicted.peakBytes, arenas.device);
+}
+
+void StageBuilder::addFiles() {
+  FilesOp files = FilesOp::lookup(module);
+  if (!files)
+    return;
+  for (std::string &name : toStrings(files.getUnused().value_or(ArrayAttr())))
+    if (!llvm::is_contained(program.unusedWeights, name))
+      program.unusedWeights.push_back(std::move(name));
+  program.convertsWeights |= files.getConverts();
+  if (program.modelConfig.empty())
     program.modelConfig = files.getConfig().value_or("").str();
-  }
+}
+
+LogicalResult StageBuilder::build() {
+  if (failed(requirePhase(module, "emit=program", Phase::Planned)))
+    return failure();
+  addArenas();
+  addFiles();
   if (failed(addStates()))
     return failure();
-  addKernels();
+  const auto firstSegment = static_cast<uint32_t>(program.segments.size());
   for (func::FuncOp func : getSegments(module))
     if (failed(addSegment(func)))
       return failure();
-  addSchedule();
-  if (llvm::is_contained(program.streams, rt::StreamKind::Host))
-    program.hostThreads = hostThreads;
-  for (const rt::ScheduleEntry &entry : program.stages.front().schedule) {
-    const rt::Segment &segment = program.segments[entry.segment];
-    for (uint32_t index = 0; index < segment.numCommands; ++index) {
-      const rt::Command &command = program.commands[segment.firstCommand + index];
-      program.predicted.flopsPerStep += entry.count * command.flops;
-      program.predicted.recomputeFlops +=
-          command.part == rt::Part::Recompute ? entry.count * command.flops : 0;
-    }
-  }
-  return std::move(program);
+  addSchedule(firstSegment);
+  return success();
 }
 
-FailureOr<rt::Program> ProgramBuilder::buildStates() {
-  if (failed(addStates()))
-    return failure();
-  return std::move(program);
+/// Work of one rank in a step: where stages have more and less of it, the mean.
+static void predictFlops(rt::Program &program) {
+  const auto count = static_cast<double>(program.stages.size());
+  for (const rt::Stage &stage : program.stages)
+    for (const rt::ScheduleEntry &entry : stage.schedule) {
+      const rt::Segment &segment = program.segments[entry.segment];
+      for (uint32_t index = 0; index < segment.numCommands; ++index) {
+        const rt::Command &command = program.commands[segment.firstCommand + index];
+        program.predicted.flopsPerStep += entry.count * command.flops / count;
+        program.predicted.recomputeFlops +=
+            command.part == rt::Part::Recompute ? entry.count * command.flops / count : 0;
+      }
+    }
+}
+
+/// Inputs of one name are one input: what any stage cannot read is refused for all.
+static void shareLimits(rt::Program &program) {
+  llvm::StringMap<rt::Input> known;
+  for (const rt::Input &input : program.inputs) {
+    rt::Input &common = known.try_emplace(input.name, input).first->second;
+    if (input.indexLimit > 0)
+      common.indexLimit =
+          common.indexLimit > 0 ? std::min(common.indexLimit, input.indexLimit) : input.indexLimit;
+    if (input.hasIgnoreIndex)
+      common.hasIgnoreIndex = true, common.ignoreIndex = input.ignoreIndex;
+  }
+  for (rt::Input &input : program.inputs) {
+    const rt::Input &common = known.find(input.name)->second;
+    input.indexLimit = common.indexLimit;
+    input.hasIgnoreIndex = common.hasIgnoreIndex;
+    input.ignoreIndex = common.ignoreIndex;
+  }
 }
 
 FailureOr<rt::Program> mlir::ds::lowerStates(ModuleOp module) {
-  return ProgramBuilder(module, ProgramOptions()).buildStates();
+  SmallVector<ModuleOp> stages = getStages(module);
+  ProgramTables tables(stages, ProgramOptions());
+  for (auto [number, stage] : llvm::enumerate(stages))
+    if (failed(StageBuilder(tables, stage, number).addStates()))
+      return failure();
+  return std::move(tables.program);
 }
 
 FailureOr<rt::Program> mlir::ds::lowerToProgram(ModuleOp module, const ProgramOptions &options) {
-  return ProgramBuilder(module, options).build();
+  SmallVector<ModuleOp> stages = getStages(module);
+  ProgramTables tables(stages, options);
+  if (failed(tables.addKernels(module)))
+    return failure();
+  for (auto [number, stage] : llvm::enumerate(stages))
+    if (failed(StageBuilder(tables, stage, number).build()))
+      return failure();
+  rt::Program &program = tables.program;
+  shareLimits(program);
+  if (llvm::is_contained(program.streams, rt::StreamKind::Host))
+    program.hostThreads = options.hostThreads;
+  predictFlops(program);
+  return std::move(program);
 }

@@ -1,13 +1,13 @@
-//===- StageMeetings.cpp - What stages of a module have with each other ---------===//
+//===- StageMeetings.cpp - What stages of a model have with each other ----------===//
 //
 // Messages and collectives are all that stages have with each other, so a program of these alone is made of
-// the module, and the runtime's verifier plays it: what it says of a program that is read from a file it says
-// of one that is still to be made.
+// their modules, and the runtime's verifier plays it: what it says of a program that is read from a file it
+// says of one that is still to be made.
 //
 //===---------------------------------------------------------------------------===//
 #include "StageMeetings.h"
+#include "Support/Exchanges.h"
 #include "Support/RuntimeBuffer.h"
-#include "ds/Dialect/Work.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Program/Messages.h"
 
@@ -28,39 +28,25 @@ public:
     program.stages.resize(program.mesh.size(program.stageAxes));
     program.world = program.mesh.size();
   }
-  LogicalResult addSegment(func::FuncOp func);
-  void addSchedules(ModuleOp module);
+  LogicalResult addModule(ModuleOp module);
 
   rt::Program program;
   SmallVector<CommunicateOp> ops;
 
 private:
-  LogicalResult addCommand(CommunicateOp op);
-  void endExchange(size_t first);
+  LogicalResult addSegment(func::FuncOp func);
+  LogicalResult addCommand(CommunicateOp op, const Exchanges &exchanges);
+  void addSchedules(ModuleOp module);
 
   MeshOp mesh;
-  llvm::StringMap<uint32_t> segments;
+  llvm::StringMap<uint32_t> segments; ///< of the module that is being added
 };
 
 } // namespace
 
-static bool isMessage(Operation *op) {
-  auto communicate = dyn_cast_or_null<CommunicateOp>(op);
-  return communicate && traitsOf(communicate.getKind()).isMessage;
-}
-
-/// Whether a message belongs to the exchange of the command before it.
-static bool continues(Operation *before, Operation *op) {
-  return isMessage(before) && isMessage(op) &&
-         cast<CommunicateOp>(before).getStream() == cast<CommunicateOp>(op).getStream() &&
-         cast<CommunicateOp>(before).getAxes() == cast<CommunicateOp>(op).getAxes();
-}
-
-LogicalResult MeetingsBuilder::addCommand(CommunicateOp op) {
+LogicalResult MeetingsBuilder::addCommand(CommunicateOp op, const Exchanges &exchanges) {
   bool message = isMessage(op);
-  // A message has the name of what is sent, which both ends know.
-  std::string layer = layerOf(op);
-  rt::Collective collective = toRuntimeCollective(op, layer.empty() ? "message" : layer);
+  rt::Collective collective = toRuntimeCollective(op, nameOfMessage(op));
   collective.axes = mesh.find(op.getAxes());
   if (message && !program.stageAxes.hasAll(collective.axes)) // E7.
     return op.emitOpError("expects axes of the mesh's stages, for ranks of one stage run one text, but got ")
@@ -73,18 +59,12 @@ LogicalResult MeetingsBuilder::addCommand(CommunicateOp op) {
   if (traitsOf(op.getKind()).params > 0)
     program.params.push_back(op.getPeer());
   if (message)
-    program.params.push_back(0);
+    program.params.push_back(exchanges.behind(op));
   command.numParams = program.params.size() - command.firstParam;
   program.collectives.push_back(std::move(collective));
   program.commands.push_back(command);
   ops.push_back(op);
   return success();
-}
-
-/// Counts the messages behind each one from `first` on, up to the last command.
-void MeetingsBuilder::endExchange(size_t first) {
-  for (size_t i = first; i < program.commands.size(); ++i)
-    program.params[program.commands[i].firstParam + 1] = program.commands.size() - 1 - i;
 }
 
 LogicalResult MeetingsBuilder::addSegment(func::FuncOp func) {
@@ -95,21 +75,11 @@ LogicalResult MeetingsBuilder::addSegment(func::FuncOp func) {
   rt::Segment segment;
   segment.stage = kind.getStage();
   segment.firstCommand = program.commands.size();
-  Operation *before = nullptr;
-  size_t first = 0; // of the exchange
-  for (Operation &op : func.getBody().front()) {
-    if (!isa<ScheduledOpInterface>(op))
-      continue;
-    if (auto communicate = dyn_cast<CommunicateOp>(op)) {
-      if (failed(addCommand(communicate)))
-        return failure();
-      if (!continues(before, &op) || program.commands.size() - first > rt::kMaxMessages)
-        first = program.commands.size() - 1;
-      if (isMessage(&op))
-        endExchange(first);
-    }
-    before = &op;
-  }
+  Block &block = func.getBody().front();
+  const Exchanges exchanges(block);
+  for (auto communicate : block.getOps<CommunicateOp>())
+    if (failed(addCommand(communicate, exchanges)))
+      return failure();
   segment.numCommands = program.commands.size() - segment.firstCommand;
   segments[func.getSymName()] = program.segments.size();
   if (kind.does(Work::Evaluation))
@@ -120,16 +90,27 @@ LogicalResult MeetingsBuilder::addSegment(func::FuncOp func) {
 
 /// Where there is no schedule, a step runs each of its segments once.
 void MeetingsBuilder::addSchedules(ModuleOp module) {
-  bool hasSchedule = !module.getOps<ScheduleOp>().empty();
-  for (auto [index, segment] : llvm::enumerate(program.segments))
-    if (rt::Stage &stage = program.stages[segment.stage];
-        !hasSchedule && stage.evaluation != static_cast<int32_t>(index))
-      stage.schedule.push_back({static_cast<uint32_t>(index), 0, 1});
+  if (module.getOps<ScheduleOp>().empty())
+    for (func::FuncOp func : getSegments(module)) {
+      const uint32_t index = segments.at(func.getSymName());
+      rt::Stage &stage = program.stages[program.segments[index].stage];
+      if (stage.evaluation != static_cast<int32_t>(index))
+        stage.schedule.push_back({index, 0, 1});
+    }
   for (ScheduleOp schedule : module.getOps<ScheduleOp>())
     for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
       program.stages[schedule.getStage()].schedule.push_back(
           {segments.at(run.getSegment().getValue()), static_cast<uint32_t>(run.getFirst()),
            static_cast<uint32_t>(std::min<int64_t>(run.getCount(), UINT32_MAX))});
+}
+
+LogicalResult MeetingsBuilder::addModule(ModuleOp module) {
+  segments.clear();
+  for (func::FuncOp func : getSegments(module))
+    if (failed(addSegment(func)))
+      return failure();
+  addSchedules(module);
+  return success();
 }
 
 /// The first message outside of segments, or, with `all`, anywhere.
@@ -143,19 +124,20 @@ static Operation *findMessage(ModuleOp module, bool all) {
   return nullptr;
 }
 
-LogicalResult mlir::ds::verifyStageMeetings(ModuleOp module) {
-  MeshOp mesh = MeshOp::lookup(module);
+LogicalResult mlir::ds::verifyStageMeetings(ArrayRef<ModuleOp> modules) {
+  MeshOp mesh = MeshOp::lookup(modules.front());
   if (!mesh)
     return success();
   MeetingsBuilder builder(mesh);
-  if (builder.program.stages.size() == 1 && !findMessage(module, /*all=*/true))
+  auto hasMessages = [](ModuleOp module) { return findMessage(module, /*all=*/true); };
+  if (builder.program.stages.size() == 1 && llvm::none_of(modules, hasMessages))
     return success();
-  if (Operation *message = findMessage(module, /*all=*/false)) // E7.
-    return message->emitOpError("expects to be in a segment, for of others nobody knows when they run");
-  for (func::FuncOp func : getSegments(module))
-    if (failed(builder.addSegment(func)))
+  for (ModuleOp module : modules)
+    if (Operation *message = findMessage(module, /*all=*/false)) // E7.
+      return message->emitOpError("expects to be in a segment, for of others nobody knows when they run");
+  for (ModuleOp module : modules)
+    if (failed(builder.addModule(module)))
       return failure();
-  builder.addSchedules(module);
   std::optional<rt::Mismeeting> mistake = rt::findMismeeting(builder.program);
   if (!mistake)
     return success();

@@ -14,15 +14,16 @@ Run = namedtuple("Run", "function first count")
 
 
 class Function:
-    """`reads` and `gives` say of each argument and result what it is: ("state", name), ("input", name) or None."""
+    """`reads` and `gives` say of each argument and result what it is: ("state", name), ("input", name) or None. `where` tells
+    functions of one name on several stages apart."""
 
-    def __init__(self, op):
+    def __init__(self, op, where=""):
         self.name, self.body = op.get("sym_name"), op.regions[0]
         self.reads = bindings(op.get("arg_attrs"), len(self.body.arguments))
         self.gives = bindings(op.get("res_attrs"), len(self.body.ops[-1].operands))
         self.stage, self.works = segment_of(op)
         for position, inner in enumerate(self.body.ops):
-            inner.place = f"@{self.name}, op {position}"
+            inner.place = f"{where}@{self.name}, op {position}"
 
     def is_evaluation(self):
         return "evaluation" in self.works
@@ -51,10 +52,10 @@ class Bucket:
 class Stage:
     """What the ranks of one stage run; `runs` are those of a step."""
 
-    def __init__(self, number, ops, is_alone):
+    def __init__(self, number, ops, is_alone, where=""):
         states = [State(op) for op in ops if op.name == "ds.state"]
         self.buckets = {bucket.name: bucket for bucket in (Bucket(op) for op in ops if op.name == "ds.bucket")}
-        functions = [Function(op) for op in ops if op.name == "func.func"]
+        functions = [Function(op, where) for op in ops if op.name == "func.func"]
         self.functions = {function.name: function for function in functions if is_alone or function.stage == number}
         self.declared = {state.name: state for state in states}
         named = {name for function in self.functions.values() for name in function.states()}
@@ -93,7 +94,10 @@ class Program:
         if nested:
             if len(nested) != len(numbers):
                 raise ValueError(f"the mesh {self.mesh} has {len(numbers)} stages, but {len(nested)} modules are there")
-            self.stages = [Stage(number, body, True) for number, body in enumerate(nested)]
+            bodies = dict((stage_number(body, position), body) for position, body in enumerate(nested))
+            if sorted(bodies) != list(numbers):
+                raise ValueError(f"the modules are of stages {sorted(bodies)}, but the mesh {self.mesh} has {len(numbers)}")
+            self.stages = [Stage(number, bodies[number], True, f"stage {number} ") for number in numbers]
         else:
             self.stages = [Stage(number, ops, len(numbers) == 1) for number in numbers]
             unknown = [op.get("sym_name") for op in ops if op.name == "func.func" and segment_of(op)[0] not in numbers]
@@ -102,6 +106,11 @@ class Program:
 
     def stage_of(self, rank):
         return self.stages[self.mesh.position(rank, self.pipeline)]
+
+
+def stage_number(ops, position):
+    """Which stage a nested module is: its segments say it, or where there are none its position."""
+    return next((segment_of(op)[0] for op in ops if op.name == "func.func" and op.has("ds.segment")), position)
 
 
 def segment_of(op):

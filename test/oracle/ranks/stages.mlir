@@ -133,3 +133,26 @@ module {
     return %x : tensor<i64>
   }
 }
+
+// -----
+
+// Stages as modules are of the numbers that their segments say, in whatever order they stand.
+// CHECK-LABEL: module 4:
+// CHECK-NEXT: rank 0 @s0: [0]
+// CHECK-NEXT: rank 1 @s1: [0]
+module {
+  module {
+    ds.mesh @mesh axes [pp = 2] stages pp
+    func.func @s1() -> tensor<1xf64> attributes {ds.segment = #ds.segment<stage 1, chunk 0, forward>} {
+      %h = ds.recv from 0 along pp : tensor<1xf64>
+      return %h : tensor<1xf64>
+    }
+  }
+  module {
+    ds.mesh @mesh axes [pp = 2] stages pp
+    func.func @s0(%x: tensor<1xf64> {ds.input = "x"}) -> tensor<1xf64> attributes {ds.segment = #ds.segment<forward>} {
+      ds.send %x to 1 along pp : tensor<1xf64>
+      return %x : tensor<1xf64>
+    }
+  }
+}
