@@ -110,8 +110,9 @@ static LogicalResult verifyAttention(AttentionOpT op) {
   if (Value slopes = op.getSlopes()) // C5.
     if (failed(expectType(op, "slopes", RankedTensorType::get({q[2]}, f32), slopes.getType())))
       return failure();
-  if (op.getWindow() && *op.getWindow() <= 0) // C6.
-    return op.emitOpError("expects a window of at least 1, but got ") << *op.getWindow();
+  if (op.getWindow() && static_cast<int64_t>(*op.getWindow()) <= 0) // C6.
+    return op.emitOpError("expects a window of at least 1, but got ")
+           << static_cast<int64_t>(*op.getWindow());
   if (failed(verifyCap(op)))
     return failure();
   return verifyMask(op, {q[0], q[2], q[1], k[1]});

@@ -251,8 +251,8 @@ func.func @attention_c6_cap_beyond_f32(%q: tensor<2x16x4x8xf32>) {
 // -----
 
 func.func @attention_grad_c1_window(%q: tensor<2x16x4x8xf32>, %l: tensor<2x4x16xf32>) {
-  // expected-error@+1 {{'ds.attention_grad' op expects a window of at least 1, but got 0}}
-  %dq, %dk, %dv = ds.attention_grad %q, %q, %q, %q, %l, %q window 0 scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>)
+  // expected-error@+1 {{'ds.attention_grad' op expects a window of at least 1, but got -1}}
+  %dq, %dk, %dv = ds.attention_grad %q, %q, %q, %q, %l, %q window -1 scale 1.0 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>)
   return
 }
 

@@ -2,8 +2,8 @@
 //
 // A mask or a position table that the archive stores as megabytes is a few ops that a kernel computes where
 // it needs them. So a known tensor is looked at before it is written: one value, a count along one dimension,
-// or two values that meet at a diagonal are ops; a small tensor is a literal; what remains is a state with
-// its data in the weights file.
+// or two values that meet at a diagonal, or of which one lies between two diagonals, are ops; a small tensor
+// is a literal; what remains is a state with its data in the weights file.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -27,6 +27,13 @@ namespace {
 struct Triangle {
   c10::Scalar lower, upper;
   int64_t diagonal = 0;
+};
+
+/// One of two truth values between two diagonals of the last two dimensions: `inside` where row + first <=
+/// column <= row + last, as a sliding window hides or shows.
+struct Band {
+  bool inside;
+  int64_t first, last;
 };
 
 /// start + step * i[dim].
@@ -73,6 +80,28 @@ static std::optional<Triangle> findTriangle(const at::Tensor &t) {
   return Triangle{flat[(rows - 1) * columns].item(), flat[columns - 1].item(), diagonal};
 }
 
+/// A band of truth values whose last row ends with it, and whose first row begins with it: what a position
+/// sees that is the last of as many keys.
+static std::optional<Band> findBand(const at::Tensor &t) {
+  if (t.dim() < 2 || t.scalar_type() != at::kBool || t.numel() != t.size(-2) * t.size(-1))
+    return std::nullopt;
+  const int64_t rows = t.size(-2), columns = t.size(-1), own = columns - rows;
+  if (rows < 2 || own < 0)
+    return std::nullopt;
+  const auto *data = t.data_ptr<bool>();
+  const auto at = [&](int64_t row, int64_t column) { return data[row * columns + column]; };
+  Band band{at(rows - 1, columns - 1), own, own};
+  while (band.first - 1 >= own - columns + 1 && at(rows - 1, rows - 1 + band.first - 1) == band.inside)
+    --band.first;
+  while (band.last + 1 < columns && at(0, band.last + 1) == band.inside)
+    ++band.last;
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column)
+      if ((at(row, column) == band.inside) != (column >= row + band.first && column <= row + band.last))
+        return std::nullopt;
+  return band;
+}
+
 static std::optional<Count> findCount(const at::Tensor &t) {
   int64_t dim = -1;
   for (int64_t i = 0; i < t.dim(); ++i)
@@ -98,6 +127,20 @@ static std::optional<Count> findCount(const at::Tensor &t) {
 // Ops
 //===----------------------------------------------------------------------===//
 
+/// A band as ops, or null where `t` is none.
+static TensorRef makeBand(Builder &b, const at::Tensor &t) {
+  std::optional<Band> band = findBand(t);
+  if (!band)
+    return nullptr;
+  Shape shape = t.sizes().vec();
+  auto rank = static_cast<int64_t>(shape.size());
+  TensorRef column = b.iota(rank - 1, 0, 1, shape, at::kLong),
+            first = b.iota(rank - 2, band->first, 1, shape, at::kLong),
+            last = b.iota(rank - 2, band->last, 1, shape, at::kLong);
+  TensorRef inside = b.binary("and", b.compare("ge", column, first), b.compare("le", column, last));
+  return band->inside ? inside : b.unary("not", inside);
+}
+
 TensorRef Builder::materializePattern(const at::Tensor &t) {
   Shape shape = t.sizes().vec();
   if (auto value = splatValue(makeKnown(t)))
@@ -106,7 +149,7 @@ TensorRef Builder::materializePattern(const at::Tensor &t) {
     return iota(count->dim, count->start, count->step, shape, t.scalar_type());
   auto triangle = findTriangle(t);
   if (!triangle)
-    return nullptr;
+    return makeBand(*this, t);
   auto rank = static_cast<int64_t>(shape.size());
   TensorRef row = iota(rank - 2, triangle->diagonal, 1, shape, at::kLong);
   TensorRef column = iota(rank - 1, 0, 1, shape, at::kLong);

@@ -59,8 +59,9 @@ Elements MaskElements::atConstant(ConstantOp op, const ElementLine &line) {
 
 Elements MaskElements::atIota(IotaOp op, const ElementLine &line) {
   auto dim = static_cast<int64_t>(op.getDim());
-  double step = static_cast<double>(op.getStep());
-  double first = static_cast<double>(op.getStart()) + step * static_cast<double>(line.first[dim]);
+  double step = static_cast<double>(static_cast<int64_t>(op.getStep()));
+  double first =
+      static_cast<double>(static_cast<int64_t>(op.getStart())) + step * static_cast<double>(line.first[dim]);
   if (line.dim != dim)
     return std::vector<double>{first};
   std::vector<double> result(count);

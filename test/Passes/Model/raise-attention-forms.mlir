@@ -201,6 +201,29 @@ func.func @capped_masks(%q: tensor<2x3x4x8xf32>, %k: tensor<2x3x4x8xf32>) -> ten
 
 // -----
 
+// As an import writes a stored condition: a band between counters of which one starts below 0, turned over.
+
+// CHECK-LABEL: @imported
+// CHECK: ds.attention {{.*}} causal window 2 scale 1.000000e+00 :
+func.func @imported(%q: tensor<2x3x4x8xf32>) -> tensor<2x3x4x8xf32> {
+  %s = ds.matmul %q, %q transpose_rhs : tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x4xf32>
+  %column = ds.iota dim 1 start 0 step 1 : tensor<4x4xi64>
+  %first = ds.iota dim 0 start -1 step 1 : tensor<4x4xi64>
+  %last = ds.iota dim 0 start 0 step 1 : tensor<4x4xi64>
+  %ge = ds.compare ge %column, %first : tensor<4x4xi64>
+  %le = ds.compare le %column, %last : tensor<4x4xi64>
+  %inside = ds.and %ge, %le : tensor<4x4xi1>
+  %hidden = ds.not %inside : tensor<4x4xi1>
+  %c = ds.broadcast %hidden dims [2, 3] : tensor<4x4xi1> -> tensor<2x3x4x4xi1>
+  %fill = ds.constant dense<0xFF800000> : tensor<2x3x4x4xf32>
+  %m = ds.select %c, %fill, %s : tensor<2x3x4x4xf32>
+  %p = ds.softmax %m dim 3 : tensor<2x3x4x4xf32>
+  %o = ds.matmul %p, %q : tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x8xf32>
+  return %o : tensor<2x3x4x8xf32>
+}
+
+// -----
+
 // ALiBi: a slope for each head times the distance, which the mask hides ahead.
 
 // CHECK-LABEL: @slopes
