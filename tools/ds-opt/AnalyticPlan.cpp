@@ -87,6 +87,9 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
   if (options.basis == "rules" && config::refusedForProgram(config).empty())
     what.notes.push_back("rules estimate: every key has its pass, and without --basis rules the plan is the "
                          "program's");
+  if (!options.entry.empty())
+    what.notes.push_back("--entry " + options.entry + " is not counted by rules: its logits take " +
+                         formatBytes(4 * model->batch * model->shape.vocab) + " of a device");
   if (!options.quiet)
     addNotes(model->notices);
   what.plan.flashAttention = model->fusedAttention;

@@ -9,6 +9,7 @@
 #include "CommandLine/Basis.h"
 #include "CommandLine/CheckOptions.h"
 #include "CommandLine/InputGuard.h"
+#include "CommandLine/Length.h"
 #include "CommandLine/LineErrors.h"
 #include "CommandLine/ModelFile.h"
 #include "CommandLine/Notes.h"
@@ -335,6 +336,8 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Config> config = readConfiguration(options, *cluster);
   if (!config)
     return complain(config.error());
+  if (Status status = settleLength(options, *config); !status)
+    return complain(status.error());
   addNotes(config->notices);
   if (options.printConfig) {
     Status status = writeText("-", config::printConfig(*config, *options.printConfig));

@@ -134,6 +134,7 @@ static void inferBatch(mlir::ModuleOp module, config::Config &config) {
 /// What was asked for of `training`: without the two entries that planning settles where they were left open.
 static mlir::ds::TrainingOptions askedOf(mlir::ds::TrainingOptions training) {
   training.lossChunks = 0;
+  training.givesLogits = false; // of the command line, and no key of a configuration
   training.sharding.reduceEachMicroStep.reset();
   return training;
 }
@@ -269,6 +270,23 @@ static Status settleTraining(Model &model, const Options &options, config::Confi
                "leave the configuration out, or start from the model"};
 }
 
+/// Says of `module` which entries the step has that is to be built.
+static Status settleEntries(mlir::ModuleOp module, const Options &options) {
+  if (options.entry.empty())
+    return {};
+  mlir::FailureOr<mlir::ds::Phase> phase = mlir::ds::phaseOf(module);
+  if (failed(phase))
+    return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
+  mlir::ds::TrainingOptions training = mlir::ds::getTraining(module);
+  if (*phase != mlir::ds::Phase::Model && !training.givesLogits)
+    return Error{ExitCode::Invalid,
+                 options.input + ": --entry " + options.entry + ": is in phase " +
+                     mlir::ds::stringifyPhase(*phase).str() + ", and its step is built without",
+                 "start from the model"};
+  training.givesLogits = true;
+  return setTraining(module, training, options);
+}
+
 /// Checks dimension 0 of every input against the configured micro-batch.
 static Status checkBatch(mlir::ModuleOp module, const config::Config &config) {
   for (mlir::func::FuncOp func : functionsOf(module))
@@ -350,6 +368,8 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
                                                           : setFromConfig(*model.module, options, config);
   if (!settled)
     return settled.error();
+  if (Status status = settleEntries(*model.module, options); !status)
+    return status.error();
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();
   if (Status status = settleMachine(model.facts(), options, config); !status)

@@ -112,6 +112,8 @@ std::vector<PlanInput> ds::opt::inputsOfProgram(const Model &model, const Option
   addTexts(inputs, "no_decay", training.noDecay);
   if (!options.loss.empty())
     addJson(inputs, "loss", textValue(options.loss));
+  if (training.givesLogits)
+    addJson(inputs, "entry", "logits");
   if (options.target == "cpu")
     addJson(inputs, "threads_per_rank", static_cast<int64_t>(threads));
   return inputs;

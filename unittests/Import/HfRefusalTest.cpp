@@ -214,10 +214,9 @@ TEST(HfRefusal, SizesThatWouldOverflowAreRefused) {
 TEST(HfRefusal, InputsMustFitTheModel) {
   auto input = [](std::vector<std::string> inputs) { return refusal(kTinyGpt2, std::move(inputs)); };
   EXPECT_EQ(input({"input_ids=2x8xi64", "labels=2x8xi64"}), "accepted");
-  EXPECT_EQ(
-      input({"input_ids=2x17xi64"}),
-      "--input has samples of 17 tokens, but config.json has 16 positions; shorten the samples, or raise the "
-      "number of positions in config.json");
+  EXPECT_EQ(input({"input_ids=2x17xi64"}), "samples of 17 tokens are asked for, but config.json has 16 "
+                                           "positions; shorten the samples, or raise the "
+                                           "number of positions in config.json");
   EXPECT_THAT(input({"x=2x8xi64"}), HasSubstr("gives 'x', but the forward takes input_ids and labels"));
   EXPECT_THAT(input({"input_ids=2x8xi64", "labels=2x9xi64"}),
               HasSubstr("gives 'labels' another shape than the argument before it"));

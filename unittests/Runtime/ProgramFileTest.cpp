@@ -209,6 +209,16 @@ TEST(ProgramFile, KeepsAllStages) {
   EXPECT_EQ(again->segments[3].stage, 1u);
 }
 
+TEST(ProgramFile, KeepsTheEntryForLogits) {
+  Program program = sampleProgram();
+  const std::string without = hashPlan(program);
+  program.stages[0].logits = {7, 2, 3};
+  EXPECT_NE(hashPlan(program), without);
+  Result<Program> again = parseProgram(serializeProgram(program).value(), "p.dsx");
+  ASSERT_FALSE(again); // there is no segment 7
+  EXPECT_THAT(again.error().message, HasSubstr("the segment 7 of 2 for logits does not exist"));
+}
+
 TEST(ProgramFile, KeepsKernelsForCuda) {
   ProgramBuilder b;
   b.program.target = "cuda:sm_90";

@@ -124,6 +124,40 @@ TEST(VerifySchedule, Entries) {
               HasSubstr("has 4294967297 executions, the limit is 16777216"));
 }
 
+TEST(VerifySchedule, TheEntryForLogits) {
+  ProgramBuilder b;
+  b.program.microBatch = 2;
+  for (WorkSet work : {WorkSet{Forward, Backward, Update}, WorkSet{Evaluation}, WorkSet{Evaluation}})
+    b.segment(work, "s" + std::to_string(b.program.segments.size()));
+  b.program.stages[0].schedule = {{0, 0, 1, Set, true}};
+  b.program.stages[0].evaluation = 1;
+  LogitsEntry &entry = b.program.stages[0].logits;
+  entry = {2, b.keep({2}, DType::I64), b.keep({2, 5})};
+  const uint32_t brief = b.place({2, 5}), narrow = b.keep({2, 5}, DType::BF16), one = b.keep({1, 5});
+  b.live(brief, 2, 0, 0);
+  const auto with = [&](const std::function<void(LogitsEntry &)> &change) {
+    return test::verdict(b.program, [&](Program &p) { change(p.stages[0].logits); });
+  };
+  EXPECT_EQ(with([](LogitsEntry &) {}), "accepted");
+  const Result<Program> again = parseProgram(serializeProgram(b.program).value(), "p.dsx");
+  ASSERT_TRUE(again) << again.error().message;
+  const LogitsEntry &kept = again->stages[0].logits;
+  EXPECT_EQ(std::tie(kept.segment, kept.rows, kept.logits),
+            std::tie(entry.segment, entry.rows, entry.logits));
+  for (const int32_t segment : {-2, 0, 1, 3})
+    EXPECT_THAT(with([&](LogitsEntry &e) { e.segment = segment; }),
+                HasSubstr("of 3 for logits does not exist, does other work or is the evaluation"));
+  EXPECT_THAT(with([](LogitsEntry &e) { e.rows = 99; }),
+              HasSubstr("the rows of the entry for logits are buffer 99 of"));
+  EXPECT_THAT(with([](LogitsEntry &e) { e.rows = e.logits; }),
+              HasSubstr("the rows of the entry for logits are buffers[1], expected packed i64 of rank 1"));
+  for (const uint32_t buffer : {narrow, one})
+    EXPECT_THAT(with([&](LogitsEntry &e) { e.logits = buffer; }),
+                HasSubstr("expected packed f32 of rank 2 on the device, one row for each of 2 samples"));
+  EXPECT_THAT(with([&](LogitsEntry &e) { e.logits = brief; }),
+              HasSubstr("the buffers of the entry for logits[1] 'logits' at device offset"));
+}
+
 TEST(VerifySchedule, Works) {
   EXPECT_THAT(
       after([](auto &s) { s[1].firstMicroBatch = 0; }),

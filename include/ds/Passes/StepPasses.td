@@ -31,6 +31,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     | reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
     | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
     | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
+    | logits | bool | there is also `@logits`, see below |
     | loss_limit | bool | nor does one whose loss is beyond `@loss_limit`, or a NaN; `loss_scale.skip` then, too |
     | loss_scale.scale, dynamic, initial | bool, bool, f64 | gradients are those of the loss times a scale, which starts as, or is, `initial` |
     | loss_scale.window, hysteresis, consecutive_hysteresis, minimum | i64, i64, bool, f64 | dynamic: DeepSpeed's, of section fp16 |
@@ -44,6 +45,11 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     - Each op says its work: the forward and backward what ds-differentiate said, sums of gradients backward, everything
       after them update; in `@evaluate` all is forward.
     - `@evaluate` computes the loss alone, without dropout.
+    - With `logits`, `@logits` computes the logits of one position of each of the micro-batch's M samples of T tokens,
+      without dropout: its state `@logits_rows` (i64 [M], set by the host) says which, as sample * T + position, and
+      `@logits_of_rows` (f32 [M, V]) is what the last product gives of those rows alone, with what stands between it
+      and the loss: a scale, a cap. Other rows of logits are not computed, in however many pieces the loss is made.
+      Refused: a model without a cross-entropy of a product, and one of which a position sees later ones.
     - Scalar states: `@loss` (f32, mean of the step's micro-batches), `@grad_norm` (f32, global norm of the mean
       gradient before clipping), `@lr` (f64), `@step` (i64, finished steps), `@eval_loss` (f32).
     - Optimizer moments are states of role moment, slot "<moment>", called "<parameter>.<moment>", that start as zero.
@@ -143,7 +149,8 @@ def VerifyStep : Pass<"ds-verify-step", "::mlir::ModuleOp"> {
   let summary = "Checks what the passes after phase step rely on";
   let description = [{
     Requires: nothing. Ensures, or fails:
-    - every function is a segment; a stage has one schedule, which runs all its segments but one evaluation at most;
+    - every function is a segment; a stage has one schedule, which runs all its segments but one evaluation and one
+      entry for logits at most;
     - each op says its work (`ds.work`), which is of its segment's, and reads nothing that is done later;
     - no owner and no bucket has two states of one slot;
     - each argument is an input or a declared state of its type; no state is an argument twice;

@@ -134,17 +134,16 @@ static std::vector<Notice> notices(const ConfigFile &file, const ReadModel &read
   const Architecture &model = *read.architecture;
   const std::string &path = request.path;
   std::vector<Notice> lines;
+  if (assumed) // first: most of a plan follows from it
+    lines.push_back({path + ": samples have " + std::to_string(assumed->length) +
+                         " tokens, all positions that the model has; --length " +
+                         std::to_string(std::max<int64_t>(1, assumed->length / 2)) +
+                         " makes them half as long",
+                     /*isCostly=*/true});
   for (const std::string &line :
        {headNotice(file.root(), *read.family), precisionNotice(file.root(), request.trainedIn)})
     if (!line.empty())
       lines.push_back({path + ": " + line, /*isCostly=*/true});
-  if (assumed)
-    lines.push_back({path + ": samples have " + std::to_string(assumed->length) +
-                         " tokens, all positions that the model has; --input input_ids=" +
-                         std::to_string(assumed->batch) + "x" +
-                         std::to_string(std::max<int64_t>(1, assumed->length / 2)) +
-                         "xi64 makes them half as long",
-                     /*isCostly=*/true});
   std::string unread;
   for (const std::string &key : file.unreadKeys())
     unread += (unread.empty() ? "" : ", ") + key;

@@ -161,7 +161,7 @@ Result<TokenShape> ds::hf::readInputs(const std::vector<std::string> &inputs, in
     return given.error();
   TokenShape shape = given->value_or(TokenShape{microBatch, model.positions, false, false, std::nullopt});
   if (shape.length > model.positions)
-    return invalid("--input has samples of " + std::to_string(shape.length) + " tokens, but " + file +
+    return invalid("samples of " + std::to_string(shape.length) + " tokens are asked for, but " + file +
                        " has " + std::to_string(model.positions) + " positions",
                    "shorten the samples, or raise the number of positions in config.json");
   return shape;

@@ -8,6 +8,7 @@
 #include "Support/RuntimeBuffer.h"
 #include "ds/Dialect/Stages.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/StateNames.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -150,6 +151,16 @@ void StageBuilder::addBucket(StateOp op, uint64_t offset) {
   }
 }
 
+/// Takes a state that is of the entry for logits, which only the host that asks for them knows.
+bool StageBuilder::takeForLogits(StateOp op, BufferType local, uint64_t offset) {
+  rt::LogitsEntry &entry = program.stages[stage].logits;
+  if (op.getRole() != Role::Scalar ||
+      (op.getSymName() != kLogitsRowsState && op.getSymName() != kLogitsState))
+    return false;
+  (op.getSymName() == kLogitsState ? entry.logits : entry.rows) = tables.addBuffer(local, offset);
+  return true;
+}
+
 LogicalResult StageBuilder::addStates() {
   for (StateOp op : getPlacedStates(module)) {
     IntegerAttr offset = op.getOffsetAttr();
@@ -159,6 +170,8 @@ LogicalResult StageBuilder::addStates() {
     addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
     if (op.getGatheredFrom())
       continue; // memory that nothing outside the commands looks at
+    if (takeForLogits(op, local, offset.getInt()))
+      continue;
     if (op.getBucket())
       addBucket(op, offset.getInt());
     else
@@ -230,7 +243,8 @@ void StageBuilder::addSchedule(uint32_t firstSegment) {
   for (auto [index, func] : llvm::enumerate(getSegments(module))) {
     ids[func.getSymName()] = firstSegment + index;
     if (SegmentAttr::of(func).does(Work::Evaluation))
-      own.evaluation = firstSegment + index;
+      (isLogitsEntry(func) ? own.logits.segment : own.evaluation) =
+          static_cast<int32_t>(firstSegment + index);
   }
   for (ScheduleOp schedule : module.getOps<ScheduleOp>())
     for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {

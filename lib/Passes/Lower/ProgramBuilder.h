@@ -68,6 +68,7 @@ private:
   ::ds::rt::State describeState(StateOp op);
   void addState(StateOp op, uint64_t offset);
   void addBucket(StateOp op, uint64_t offset);
+  bool takeForLogits(StateOp op, BufferType local, uint64_t offset);
   LogicalResult addSegment(func::FuncOp func);
   LogicalResult addCommand(ScheduledOpInterface op);
   void addInput(func::FuncOp func, unsigned argument);

@@ -17,6 +17,7 @@
 //===---------------------------------------------------------------------------===//
 #include "SplitLoss.h"
 #include "NormalizeLoss.h"
+#include "Support/Rows.h"
 #include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Training.h"
@@ -66,16 +67,6 @@ struct LinearLoss {
 };
 
 } // namespace
-
-/// True when `op` only picks or rearranges rows: the last dimension stays as it is.
-static bool keepsColumns(Operation *op) {
-  auto columns = [](Value value) { return tensorType(value).getShape().back(); };
-  if (auto reshape = dyn_cast<ReshapeOp>(op))
-    return tensorType(reshape.getInput()).getRank() > 0 && columns(reshape.getInput()) == columns(reshape);
-  if (auto slice = dyn_cast<SliceOp>(op))
-    return columns(slice.getInput()) == columns(slice);
-  return false;
-}
 
 /// The product that makes the logits, if they can be made in parts: nothing else reads them on the way.
 static std::optional<LinearLoss> matchLinearLoss(CrossEntropyOp loss) {

@@ -9,6 +9,7 @@
 #include "Support/Exchanges.h"
 #include "Support/RuntimeBuffer.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/StateNames.h"
 #include "ds/Runtime/Program/Messages.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -83,7 +84,9 @@ LogicalResult MeetingsBuilder::addSegment(func::FuncOp func) {
   segment.numCommands = program.commands.size() - segment.firstCommand;
   segments[func.getSymName()] = program.segments.size();
   if (kind.does(Work::Evaluation))
-    program.stages[segment.stage].evaluation = program.segments.size();
+    (isLogitsEntry(func) ? program.stages[segment.stage].logits.segment
+                         : program.stages[segment.stage].evaluation) =
+        static_cast<int32_t>(program.segments.size());
   program.segments.push_back(std::move(segment));
   return success();
 }
@@ -94,7 +97,8 @@ void MeetingsBuilder::addSchedules(ModuleOp module) {
     for (func::FuncOp func : getSegments(module)) {
       const uint32_t index = segments.at(func.getSymName());
       rt::Stage &stage = program.stages[program.segments[index].stage];
-      if (stage.evaluation != static_cast<int32_t>(index))
+      if (stage.evaluation != static_cast<int32_t>(index) &&
+          stage.logits.segment != static_cast<int32_t>(index))
         stage.schedule.push_back({index, 0, 1});
     }
   for (ScheduleOp schedule : module.getOps<ScheduleOp>())

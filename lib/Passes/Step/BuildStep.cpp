@@ -5,6 +5,7 @@
 // segments; StepUpdate.h is what the last one does with the gradients.
 //
 //===----------------------------------------------------------------------------===//
+#include "LogitsEntry.h"
 #include "StepUpdate.h"
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
@@ -12,6 +13,7 @@
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/StateNames.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_BUILDSTEP
@@ -35,6 +37,8 @@ public:
   void buildLast();
   /// The loss alone, without dropout.
   void buildEvaluation();
+  /// The logits of chosen positions, likewise. Fails where there are none.
+  LogicalResult buildLogitsEntry();
   /// What runs when, of the segments that were built.
   void buildSchedule();
 
@@ -120,14 +124,19 @@ void StepBuilder::buildLast() {
   finish(segment);
 }
 
-void StepBuilder::buildEvaluation() {
-  StepSegment segment(forward, "evaluate", Work::Evaluation);
+/// Leaves out what is random, as evaluation does.
+static void removeNoise(StepSegment &segment) {
   segment.getFunction().walk([](RandomOpInterface op) {
     if (Value value = op.getWithoutNoise()) {
       op->replaceAllUsesWith(ValueRange(value));
       op->erase();
     }
   });
+}
+
+void StepBuilder::buildEvaluation() {
+  StepSegment segment(forward, "evaluate", Work::Evaluation);
+  removeNoise(segment);
   OpBuilder builder(segment.getTerminator());
   Emitter emit(builder, segment.getLoss().getLoc());
   StateOp state = states.scalar("eval_loss", builder.getF32Type());
@@ -135,6 +144,16 @@ void StepBuilder::buildEvaluation() {
   segment.write(state, builder.create<RankMeanOp>(emit.getLoc(), loss));
   markWork(segment.getBody(), Work::Forward);
   segment.finish();
+}
+
+LogicalResult StepBuilder::buildLogitsEntry() {
+  StepSegment segment(forward, "logits", Work::Evaluation);
+  removeNoise(segment);
+  if (failed(buildLogits(segment, states)))
+    return failure();
+  markWork(segment.getBody(), Work::Forward);
+  segment.finish();
+  return success();
 }
 
 void StepBuilder::buildSchedule() {
@@ -186,6 +205,8 @@ static LogicalResult checkNames(ModuleOp module, const TrainingOptions &options)
     names.push_back(kLossLimitState);
   if (options.schedule.totalSteps == ScheduleOptions::kStepsOfRun)
     names.push_back(kTotalStepsState);
+  if (options.givesLogits)
+    names.append({kLogitsRowsState, kLogitsState});
   for (StateOp state : module.getOps<StateOp>())
     for (StringRef name : names)
       if (state.getSymName() == name)
@@ -214,6 +235,8 @@ struct BuildStep : mlir::ds::impl::BuildStepBase<BuildStep> {
       builder.buildAccumulation("middle", /*adds=*/true);
     builder.buildLast();
     builder.buildEvaluation();
+    if (options.givesLogits && failed(builder.buildLogitsEntry()))
+      return signalPassFailure();
     builder.buildSchedule();
     forward.erase();
     setPhase(module, Phase::Step);

@@ -3,6 +3,7 @@
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/StateNames.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_VERIFYSTEP
@@ -75,9 +76,12 @@ private:
       return error;
     }
     if (segment.does(Work::Evaluation)) {
-      auto [entry, isNew] = evaluations.try_emplace(segment.getStage(), func);
+      const bool isLogits = isLogitsEntry(func);
+      auto [entry, isNew] = (isLogits ? logits : evaluations).try_emplace(segment.getStage(), func);
       if (!isNew) {
-        InFlightDiagnostic error = func.emitOpError("expects one evaluation of a stage, but got a second");
+        InFlightDiagnostic error = func.emitOpError("expects one ")
+                                   << (isLogits ? "entry for logits" : "evaluation")
+                                   << " of a stage, but got a second";
         error.attachNote(entry->second.getLoc()) << "the first is here";
         return error;
       }
@@ -127,7 +131,7 @@ private:
 
   ModuleOp module;
   SymbolTable symbols;
-  DenseMap<int64_t, func::FuncOp> evaluations; ///< by stage
+  DenseMap<int64_t, func::FuncOp> evaluations, logits; ///< by stage; of losses, and of logits
 };
 
 struct VerifyStep : mlir::ds::impl::VerifyStepBase<VerifyStep> {

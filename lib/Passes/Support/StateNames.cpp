@@ -6,6 +6,16 @@
 using namespace mlir;
 using namespace mlir::ds;
 
+bool mlir::ds::isLogitsEntry(func::FuncOp func) {
+  SegmentAttr segment = SegmentAttr::of(func);
+  if (!segment || !segment.does(Work::Evaluation))
+    return false;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (FlatSymbolRefAttr state = getStateOf(func, index); state && state.getValue() == kLogitsRowsState)
+      return true;
+  return false;
+}
+
 std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
   StateOp like = state; // of what is gathered once a step, whole or a part of it, the bucket's
   if (std::optional<StringRef> from = state.getGatheredFrom())

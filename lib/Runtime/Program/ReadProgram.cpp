@@ -133,7 +133,10 @@ void unpackTables(const fb::Program &file, Program &p) {
 void unpackStages(const fb::Program &file, Program &p) {
   p.stages.clear();
   for (const fb::Stage *s : *file.stages()) {
-    Stage stage{{s->arena_device(), s->arena_host(), s->arena_nvme()}, {}, s->evaluation()};
+    Stage stage{{s->arena_device(), s->arena_host(), s->arena_nvme()},
+                {},
+                s->evaluation(),
+                {s->logits(), s->logits_rows(), s->logits_values()}};
     for (const fb::ScheduleEntry *e : *s->schedule())
       stage.schedule.push_back({e->segment(), e->first_micro_batch(), e->count(),
                                 static_cast<Gradients>(e->gradients()), e->reduces()});

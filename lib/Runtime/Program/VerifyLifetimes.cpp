@@ -172,7 +172,8 @@ private:
   size_t begun = 0, ended = 0;
 };
 
-/// States, inputs and outputs are seen by the host between segments: they live through the whole step.
+/// States, inputs, outputs and what the entry for logits has are seen by the host between segments: they live
+/// through the whole step.
 Status verifyHostVisible(const Program &p, const std::vector<LiveSet> &permanent) {
   auto check = [&](const char *list, size_t i, const auto &entry) -> Status {
     const Buffer &b = p.buffers[entry.buffer];
@@ -190,6 +191,12 @@ Status verifyHostVisible(const Program &p, const std::vector<LiveSet> &permanent
   for (size_t i = 0; i < p.outputs.size(); ++i)
     if (Status status = check("outputs", i, p.outputs[i]); !status)
       return status;
+  if (const LogitsEntry &entry = p.stages.front().logits; entry.segment >= 0)
+    for (const auto &[i, name] : {std::pair<size_t, const char *>(0, "rows"), {1, "logits"}})
+      if (Status status =
+              check("the buffers of the entry for logits", i, Output{name, i ? entry.logits : entry.rows});
+          !status)
+        return status;
   return {};
 }
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 namespace ds::rt {
 namespace {
@@ -225,6 +226,32 @@ static Status verifyEvaluation(const Program &p, uint32_t stage) {
   return {};
 }
 
+/// Of programs of one stage: nobody else has a part in the rows that are asked for.
+static Status verifyLogits(const Program &p, uint32_t stage) {
+  const LogitsEntry &entry = p.stages[stage].logits;
+  if (entry.segment == -1)
+    return {};
+  if (p.stages.size() > 1)
+    return refuse("has an entry for logits, but the program has {} stages", p.stages.size());
+  if (entry.segment < 0 || uint64_t(entry.segment) >= p.segments.size() ||
+      entry.segment == p.stages[stage].evaluation ||
+      !p.segments[static_cast<size_t>(entry.segment)].work.has(Work::Evaluation))
+    return refuse("the segment {} of {} for logits does not exist, does other work or is the evaluation",
+                  entry.segment, p.segments.size());
+  for (const auto &[buffer, name, dtype, rank] :
+       {std::tuple(entry.rows, "rows", DType::I64, 1U), {entry.logits, "logits", DType::F32, 2U}}) {
+    if (buffer >= p.buffers.size())
+      return refuse("the {} of the entry for logits are buffer {} of {}", name, buffer, p.buffers.size());
+    const Buffer &b = p.buffers[buffer];
+    if (b.dtype != dtype || b.shape.size() != rank || b.shape[0] != int64_t(p.microBatch) ||
+        b.space != Space::Device || !isContiguous(b) || !b.axisStrides.empty() || b.slots != 1)
+      return refuse("the {} of the entry for logits are buffers[{}], expected packed {} of rank {} on the "
+                    "device, one row for each of {} samples",
+                    name, buffer, spell(dtype), rank, p.microBatch);
+  }
+  return {};
+}
+
 Status verifySchedules(const Program &p) {
   uint64_t executions = 0;
   for (const Stage &stage : p.stages)
@@ -236,6 +263,8 @@ Status verifySchedules(const Program &p) {
     Status status = SchedulePlayer(p, stage).run();
     if (status)
       status = verifyEvaluation(p, stage);
+    if (status)
+      status = verifyLogits(p, stage);
     if (!status)
       return refuse("{}{}", describeStage(p, stage), status.error().message);
   }

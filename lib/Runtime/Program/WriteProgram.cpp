@@ -158,7 +158,8 @@ auto packStages(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::Stage>> offsets;
   for (const Stage &stage : program.stages)
     offsets.push_back(fb::CreateStage(b, stage.arenas.device, stage.arenas.host, stage.arenas.nvme,
-                                      b.CreateVectorOfStructs(flatten(stage.schedule)), stage.evaluation));
+                                      b.CreateVectorOfStructs(flatten(stage.schedule)), stage.evaluation,
+                                      stage.logits.segment, stage.logits.rows, stage.logits.logits));
   return b.CreateVector(offsets);
 }
 

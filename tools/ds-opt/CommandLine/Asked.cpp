@@ -22,7 +22,8 @@ std::string Options::weightsOutput() const {
 bool Options::isPlainMlirOpt() const {
   return emit == Emit::Default && inputKind() == InputKind::Mlir && diff.empty() && !printConfig &&
          planJson.empty() && !asksForPictures() && !explainPeak && basis == "auto" && config.empty() &&
-         sets.empty() && phase == "model" && cluster.empty() && question().empty() && partOption().empty();
+         sets.empty() && phase == "model" && cluster.empty() && question().empty() && partOption().empty() &&
+         entry.empty() && !length;
 }
 
 std::string Options::clusterName() const {

@@ -24,6 +24,8 @@ Status ds::opt::checkOptions(const Options &options) {
       return processor.error();
   if (!options.loss.empty() && options.loss != "cross_entropy" && options.loss != "mse")
     return Error{ExitCode::Usage, "--loss expects cross_entropy or mse, but got '" + options.loss + "'", ""};
+  if (!options.entry.empty() && options.entry != "logits")
+    return Error{ExitCode::Usage, "--entry expects logits, but got '" + options.entry + "'", ""};
   if (options.pricePerHour && !options.tokens)
     return Error{ExitCode::Usage, "--price-per-hour is of a run of --tokens, and none is given",
                  "add --tokens N, the tokens that the whole run trains on"};

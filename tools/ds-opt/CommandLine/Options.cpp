@@ -63,6 +63,12 @@ struct CommandLine {
   cl::list<std::string> inputs{"input", cl::cat(ofModel),
                                cl::desc("Shape of a forward argument for one micro-batch, as x=4x64xi64"),
                                cl::value_desc("NAME=SHAPExTYPE")};
+  cl::opt<std::string> length{"length", cl::cat(ofModel),
+                              cl::desc("Tokens of a sample (default: of a config.json all its positions)"),
+                              cl::value_desc("T")};
+  cl::opt<std::string> entry{"entry", cl::cat(ofModel),
+                             cl::desc("What a program can do beside its steps: logits, for ds-run --sample"),
+                             cl::value_desc("logits")};
   cl::list<std::string> noDecay{"no-decay", cl::cat(ofModel),
                                 cl::desc("Parameters that weight decay leaves alone"),
                                 cl::value_desc("REGEX")};
@@ -263,7 +269,7 @@ static void registerHiddenOptions(mlir::DialectRegistry &registry) {
 /// Numbers, of which LLVM's own parser takes 010 and 0x8 for 8.
 static void readNumbers(const CommandLine &line, Options &options) {
   constexpr uint64_t kMostRanks = std::numeric_limits<uint32_t>::max(), kMostThreads = 4096,
-                     kMostSeconds = 1000000;
+                     kMostSeconds = 1000000, kMostInt = std::numeric_limits<int32_t>::max();
   if (line.ranks.getNumOccurrences() > 0)
     options.ranks = static_cast<int64_t>(orExit(parseWhole("--ranks", line.ranks.getValue(), 1, kMostRanks)));
   if (line.threads.getNumOccurrences() > 0)
@@ -288,13 +294,14 @@ static void readNumbers(const CommandLine &line, Options &options) {
     options.importSeconds =
         orExit(parseWhole("--import-seconds", line.importSeconds.getValue(), 1, kMostSeconds));
   if (line.steps.getNumOccurrences() > 0)
-    options.steps = static_cast<int64_t>(
-        orExit(parseWhole("--steps", line.steps.getValue(), 1, std::numeric_limits<int32_t>::max())));
+    options.steps = static_cast<int64_t>(orExit(parseWhole("--steps", line.steps.getValue(), 1, kMostInt)));
+  if (line.length.getNumOccurrences() > 0)
+    options.length =
+        static_cast<int64_t>(orExit(parseWhole("--length", line.length.getValue(), 1, kMostInt)));
   if (line.lossChunks.getNumOccurrences() == 0)
     return;
   if (line.lossChunks != "auto")
-    orExit(parseWhole("--loss-chunks, unless auto,", line.lossChunks.getValue(), 1,
-                      std::numeric_limits<int32_t>::max()));
+    orExit(parseWhole("--loss-chunks, unless auto,", line.lossChunks.getValue(), 1, kMostInt));
   options.sets.push_back("loss_chunks=" + line.lossChunks);
 }
 
@@ -368,6 +375,7 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.diff.assign(line.diff.begin(), line.diff.end());
   readQuestions(line, options);
   options.loss = line.loss;
+  options.entry = line.entry;
   options.target = line.target;
   options.targetGiven = line.target.getNumOccurrences() > 0;
   options.targetCpu = line.targetCpu;

@@ -33,6 +33,8 @@ struct Options : planner::PlanSettings {
   std::string basis;                ///< "auto", "rules" or "program"
   std::string trace;                ///< file for a Chrome trace of the planned step; empty: none
   std::string target;               ///< "cpu" or "cuda:sm_90"; chooseTarget has the last word
+  std::string entry;                ///< "logits" or empty
+  std::optional<int64_t> length;    ///< tokens of a sample; settleLength brings it into `inputs`
   std::string loss, targetCpu, planJson, weights, phase, tuning;
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;

@@ -280,11 +280,21 @@ struct ArenaBytes {
   uint64_t device = 0, host = 0, nvme = 0;
 };
 
+/// An entry beside the step: the logits of one position of each sample of a micro-batch, of text that is to
+/// be continued. Its buffers are no states, inputs or outputs, so that no checkpoint, no data and no log know
+/// them; they live through the whole step.
+struct LogitsEntry {
+  int32_t segment = -1; ///< of evaluation work, or -1: the program has no such entry
+  uint32_t rows = 0;    ///< buffer I64 [M], set by the host: sample * length + position, in [0, M * length)
+  uint32_t logits = 0;  ///< buffer F32 [M, V]: what the model gives behind each of these tokens
+};
+
 /// What the ranks of one stage have and do.
 struct Stage {
   ArenaBytes arenas;
   std::vector<ScheduleEntry> schedule; ///< one training step, of segments of the stage
   int32_t evaluation = -1;             ///< a segment of the stage, or -1
+  LogitsEntry logits = {};             ///< of programs of one stage
 };
 
 /// What the planner promised; printed beside what is measured.
