@@ -8,6 +8,7 @@
 #include "Calibrate.h"
 #include "Options.h"
 #include "SafetyOptions.h"
+#include "Sample.h"
 #include "Start.h"
 #include "Tune.h"
 #include "ds/Runtime/Data/DataFiles.h"
@@ -147,6 +148,8 @@ int run(int argc, char **argv) {
     return runCalibration(argc, argv);
   if (asksForTuning(argc, argv))
     return runTuning(argc, argv);
+  if (asksForSample(argc, argv))
+    return runSample(argc, argv);
   CLI::App app("Trains a model that ds-opt has compiled.", "ds-run");
   ds::rt::TrainOptions options;
   ds::addVersionAndDescription(app);
@@ -154,7 +157,8 @@ int run(int argc, char **argv) {
   uint64_t restarts = 0;
   addWhole(app, "--restarts", "start the ranks again after failures that may pass, N times at most", 0,
            UINT64_MAX, [&](uint64_t number) { restarts = number; });
-  app.footer("ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.\n"
+  app.footer("ds-run PROGRAM --sample TEXT writes how a trained model continues a text.\n"
+             "ds-run --calibrate [-o FILE] [--ranks N] measures this machine for ds-opt --cluster.\n"
              "ds-run --tune PROGRAM [-o FILE] finds its fastest products for ds-opt --tuning.");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;

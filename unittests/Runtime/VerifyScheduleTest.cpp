@@ -134,7 +134,6 @@ TEST(VerifySchedule, TheEntryForLogits) {
   LogitsEntry &entry = b.program.stages[0].logits;
   entry = {2, b.keep({2}, DType::I64), b.keep({2, 5})};
   const uint32_t brief = b.place({2, 5}), narrow = b.keep({2, 5}, DType::BF16), one = b.keep({1, 5});
-  b.live(brief, 2, 0, 0);
   const auto with = [&](const std::function<void(LogitsEntry &)> &change) {
     return test::verdict(b.program, [&](Program &p) { change(p.stages[0].logits); });
   };

@@ -218,18 +218,8 @@ Status Preparation::layOutSchedule() {
 }
 
 Status Preparation::load(Program program) {
-  ExecutorOptions settings;
-  settings.rank = team.rank();
-  Result<CommunicatorOf> communicator = team.communicatorsFor(program);
-  if (!communicator)
-    return communicator.error();
-  settings.communicator = std::move(*communicator);
-  settings.device = run.device.get();
-  settings.storage = {
-      options.nvme, options.nvmeParameters, options.verifyStorage,
-      [rank = team.rank()](const std::string &line) { logLine(fmt::format("rank {}: {}", rank, line)); }};
-  settings.failed = [&ranks = team](const Error &error) { ranks.abort(error); };
-  Result<std::unique_ptr<Executor>> loaded = Executor::load(std::move(program), settings);
+  Result<std::unique_ptr<Executor>> loaded =
+      loadExecutor(std::move(program), options, team, run.device.get());
   if (!loaded)
     return loaded.error();
   run.executor = std::move(*loaded);
@@ -280,6 +270,22 @@ Status Preparation::agree() {
 }
 
 } // namespace
+
+Result<std::unique_ptr<Executor>> loadExecutor(Program program, const TrainOptions &options, Team &team,
+                                               Device *device) {
+  ExecutorOptions settings;
+  settings.rank = team.rank();
+  Result<CommunicatorOf> communicator = team.communicatorsFor(program);
+  if (!communicator)
+    return communicator.error();
+  settings.communicator = std::move(*communicator);
+  settings.device = device;
+  settings.storage = {
+      options.nvme, options.nvmeParameters, options.verifyStorage,
+      [rank = team.rank()](const std::string &line) { logLine(fmt::format("rank {}: {}", rank, line)); }};
+  settings.failed = [&ranks = team](const Error &error) { ranks.abort(error); };
+  return Executor::load(std::move(program), settings);
+}
 
 Status prepareRun(RunParts &run) { return Preparation(run).prepare(); }
 Status explainRun(RunParts &run) { return Preparation(run).explain(); }

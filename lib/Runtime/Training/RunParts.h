@@ -33,6 +33,10 @@ struct RunParts {
   uint64_t numSteps = 0;          ///< that the run ends behind, those of runs before it included
 };
 
+/// The stage of `program` that this rank of the team runs, on `device`; null: the CPU. Both outlive it.
+Result<std::unique_ptr<Executor>> loadExecutor(Program program, const TrainOptions &options, Team &team,
+                                               Device *device);
+
 /// Opens, loads and checks everything before the first step, and agrees on it with all ranks.
 Status prepareRun(RunParts &run);
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 
-COMMANDS = {"ds-ckpt": ["ls", "show", "verify", "diff", "export", "import", "gc"], "ds-run": ["--calibrate"]}
+COMMANDS = {"ds-ckpt": ["ls", "show", "verify", "diff", "export", "import", "gc"], "ds-run": ["--sample=x", "--calibrate"]}
 OPTION = re.compile(r"(?<![\w-])--?[a-z][\w-]*")
 
 
@@ -33,7 +33,7 @@ def completed(script, tool):
     """The options that bash offers behind the tool and behind its commands."""
     found = set()
     for command in ["", *COMMANDS.get(tool, [])]:
-        words = f"({tool} {command} -)"
+        words = f"({tool} {command.replace('=', ' ')} -)"
         text = f"source {script}; COMP_WORDS={words}; COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _{tool.replace('-', '_')}; echo ${{COMPREPLY[@]}}"
         found |= set(subprocess.run(["bash", "-c", text], check=True, stdout=subprocess.PIPE, text=True).stdout.split())
     return found
