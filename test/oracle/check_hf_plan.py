@@ -32,7 +32,7 @@ TRAINING = {"train_micro_batch_size_per_gpu": check_hf.BATCH, "gradient_accumula
 NAMES = ("at", "model", "name", "layer", "by_layer", "inputs", "made_by", "last_used_by", "why", "change")
 DROPOUTS = {"gpt2": ["resid_pdrop", "embd_pdrop", "attn_pdrop"], "llama": ["attention_dropout"]}
 # Their archives have PyTorch's tables of the rotation, which differ in the last bits.
-ROTARY = ("llama", "mistral", "qwen2", *hf_gated.KINDS, "starcoder2", "nemotron", "phi", "gptj", "falcon", "cohere")
+ROTARY = ("llama", "modernbert", "mistral", "qwen2", *hf_gated.KINDS, "starcoder2", "nemotron", "phi", "gptj", "falcon", "cohere")
 # Their archives hold the buckets of all pairs of positions, which config.json has computed: another plan, and the same bits.
 COMPUTED = ("t5",)
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from hf_parts import Named, activation, attend, loss_of
+from hf_parts import Named, Rotary, activation, attend, frequencies, loss_of
 
 
 def place(module, path, part):
@@ -177,3 +177,53 @@ class Pictures(nn.Module):
         x = base.layernorm(x)
         read = x[:, 0] if self.n is VIT else torch.cat((x[:, 0], x[:, 1:].mean(1)), dim=1)
         return F.cross_entropy(self.classifier(read), labels)
+
+
+class ModernBert(nn.Module):
+    def __init__(self, c):
+        super().__init__()
+        self.c, width, inner = c, c["hidden_size"], c["intermediate_size"]
+        self.size = width // c["num_attention_heads"]
+        bias, mlp_bias = c.get("attention_bias", False), c.get("mlp_bias", False)
+        embeddings = Named(tok_embeddings=nn.Embedding(c["vocab_size"], width, padding_idx=c.get("pad_token_id")), norm=self.norm())
+        layers = nn.ModuleList()
+        for index in range(c["num_hidden_layers"]):
+            layers.append(Named(attn=Named(Wqkv=nn.Linear(width, 3 * width, bias=bias), Wo=nn.Linear(width, width, bias=bias)),
+                                mlp_norm=self.norm(), mlp=Named(Wi=nn.Linear(width, 2 * inner, bias=mlp_bias),
+                                                                Wo=nn.Linear(inner, width, bias=mlp_bias))))
+            if index > 0:
+                layers[-1].attn_norm = self.norm()
+        self.model = Named(embeddings=embeddings, layers=layers, final_norm=self.norm())
+        self.head = Named(dense=nn.Linear(width, width, bias=c.get("classifier_bias", False)), norm=self.norm())
+        self.decoder = nn.Linear(width, c["vocab_size"], bias=c.get("decoder_bias", True))
+        if c.get("tie_word_embeddings", True):
+            self.decoder.weight = embeddings.tok_embeddings.weight
+        self.act = activation(c.get("hidden_activation", "gelu"))
+        thetas = {"full": c.get("global_rope_theta", 160000.0), "near": c.get("local_rope_theta", 10000.0)}
+        self.rotary = {kind: Rotary(frequencies(c, self.size, theta, None), c["max_position_embeddings"]) for kind, theta in thetas.items()}
+
+    def norm(self):
+        norm = nn.LayerNorm(self.c["hidden_size"], eps=self.c.get("norm_eps", 1e-5))
+        if not self.c.get("norm_bias", False):
+            norm.register_parameter("bias", None)
+        return norm
+
+    def mix(self, attn, x, kind):
+        q, k, v = (part.view(x.size(0), x.size(1), -1, self.size) for part in attn.Wqkv(x).chunk(3, dim=-1))
+        q, k = self.rotary[kind](q), self.rotary[kind](k)
+        scores = q.transpose(1, 2) @ k.transpose(1, 2).transpose(2, 3) / math.sqrt(self.size)
+        if kind == "near":
+            place = torch.arange(x.size(1))
+            far = (place[None] - place[:, None]).abs() > self.c.get("local_attention", 128) // 2
+            scores = scores.masked_fill(far, float("-inf"))
+        return attn.Wo((F.softmax(scores, dim=-1) @ v.transpose(1, 2)).transpose(1, 2).reshape(x.shape))
+
+    def forward(self, input_ids, labels):
+        x = self.model.embeddings.norm(self.model.embeddings.tok_embeddings(input_ids))
+        for index, layer in enumerate(self.model.layers):
+            kind = "full" if index % self.c.get("global_attn_every_n_layers", 3) == 0 else "near"
+            x = x + self.mix(layer.attn, layer.attn_norm(x) if index > 0 else x, kind)
+            inner, gate = layer.mlp.Wi(layer.mlp_norm(x)).chunk(2, dim=-1)
+            x = x + layer.mlp.Wo(self.act(inner) * gate)
+        x = self.head.norm(F.gelu(self.head.dense(self.model.final_norm(x))))
+        return loss_of(self.decoder(x), labels)

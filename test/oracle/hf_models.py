@@ -177,8 +177,8 @@ def make(config, seed=0):
     """The model of a configuration, with random weights: no zero or one is left that could hide a mistake."""
     torch.manual_seed(seed)
     kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "vit": hf_encoders.Pictures,
-             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, **{name: hf_encoders.Masked for name in hf_encoders.NAMES},
-             **hf_gated.KINDS, **hf_plain.KINDS}
+             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, "modernbert": hf_encoders.ModernBert,
+             **{name: hf_encoders.Masked for name in hf_encoders.NAMES}, **hf_gated.KINDS, **hf_plain.KINDS}
     model = kinds[config["model_type"]](config)
     for parameter in model.parameters():
         with torch.no_grad():

@@ -71,6 +71,9 @@ FAMILIES = {
     "distilbert": (DISTIL, {"plain": {}, "untied": {"tie_word_embeddings": False}, "relu": {"activation": "relu"}}),
     "vit": (VIT, {"plain": {}, "no-bias": {"qkv_bias": False}, "channels": {"num_channels": 1}}),
     "dinov2": (DINOV2, {"plain": {}, "swiglu": {"use_swiglu_ffn": True}, "scales": {"layerscale_value": 0.5, "mlp_ratio": 2}}),
+    "modernbert": ({**BERT, "model_type": "modernbert", "global_attn_every_n_layers": 2, "local_attention": 6, "pad_token_id": 3}, {
+        "plain": {}, "biases": {"attention_bias": True, "mlp_bias": True, "norm_bias": True, "classifier_bias": True, "decoder_bias": False},
+        "untied": {"tie_word_embeddings": False}, "theta": {"global_rope_theta": 100.0, "local_rope_theta": 50.0}}),
     # Six distances and more in eight buckets of either side.
     "t5": (T5, {"plain": {"relative_attention_num_buckets": 16, "relative_attention_max_distance": 12},
                 "gated": {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 1},

@@ -95,6 +95,7 @@ std::unique_ptr<Architecture> readBert(const Section &config);
 std::unique_ptr<Architecture> readRoberta(const Section &config);
 std::unique_ptr<Architecture> readElectra(const Section &config);
 std::unique_ptr<Architecture> readDistilBert(const Section &config);
+std::unique_ptr<Architecture> readModernBert(const Section &config);
 std::unique_ptr<Architecture> readVit(const Section &config);
 std::unique_ptr<Architecture> readDinov2(const Section &config);
 std::unique_ptr<Architecture> readT5(const Section &config);

@@ -43,6 +43,7 @@ static constexpr Family kFamilies[] = {
     {"minicpm", decoder<readMiniCpm>, "MiniCPMForCausalLM", "MiniCPMModel"},
     {"mistral", decoder<readMistral>, "MistralForCausalLM", "MistralModel"},
     {"mixtral", decoder<readMixtral>, "MixtralForCausalLM", "MixtralModel"},
+    {"modernbert", readModernBert, "ModernBertForMaskedLM", "ModernBertModel"},
     {"mt5", readMt5, "MT5ForConditionalGeneration", "MT5Model"},
     {"nemotron", decoder<readNemotron>, "NemotronForCausalLM", "NemotronModel"},
     {"olmo", decoder<readOlmo>, "OlmoForCausalLM", "OlmoModel"},

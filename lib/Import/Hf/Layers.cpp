@@ -236,8 +236,9 @@ static Value visible(Emitter &e, int64_t length, const AttentionOptions &options
   Value past = options.causal ? e.compare(Predicate::LE, column, row) : Value();
   if (options.window == 0)
     return past;
-  Value near = e.compare(Predicate::LT, e.sub(row, column), e.splatLike(row, options.window));
-  return past ? e.binary<AndOp>(past, near) : near;
+  Value width = e.splatLike(row, static_cast<double>(options.window));
+  Value near = e.compare(Predicate::LT, e.sub(row, column), width);
+  return e.binary<AndOp>(near, past ? past : e.compare(Predicate::LT, e.sub(column, row), width));
 }
 
 /// Whether two positions belong to one document, [B, T, T].

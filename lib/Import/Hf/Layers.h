@@ -63,7 +63,7 @@ Value joinHeads(Graph &g, Value x);
 struct AttentionOptions {
   double scale = 1;
   bool causal = true;
-  int64_t window = 0; ///< positions that a position sees, itself included; 0: all
+  int64_t window = 0; ///< positions that a position sees to either side, itself included; 0: all
   double cap = 0;     ///< c * tanh(s / c) takes the place of a score s; 0: none
   Value slopes;       ///< f32 [H]: a score gains slopes[h] * (s - t); null: nothing
   double dropout = 0; ///< of the attention weights
