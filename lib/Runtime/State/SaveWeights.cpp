@@ -60,7 +60,7 @@ class Writer {
 public:
   Writer(const Executor &executor, Communicator *communicator)
       : executor(executor), program(executor.whole()), communicator(communicator),
-        collects(executor.rank() == 0), stages(program.mesh) {}
+        collects(executor.rank() == 0), stages(program) {}
 
   void open(const std::string &path, const SafeTensorsHeader &header) {
     if (!collects)

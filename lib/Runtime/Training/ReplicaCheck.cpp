@@ -27,7 +27,7 @@ ReplicaCheck::ReplicaCheck(const Executor &executor, Communicator *communicator,
   for (const State &state : executor.whole().states)
     if (state.role == Role::Parameter || state.role == Role::Master)
       add(state);
-  const StageGrid stages(executor.whole().mesh);
+  const StageGrid stages(executor.whole());
   std::erase_if(replicated, [&](const Replicated &entry) {
     return ranksLike(stages.firstRank(entry.state->stage), entry.holders).size() == 1;
   });

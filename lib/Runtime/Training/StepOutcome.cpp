@@ -60,7 +60,7 @@ Result<std::vector<std::optional<double>>> readOutputs(const Executor &executor,
           team.own()->allGather(mine.data(), all.data(), mine.size() * sizeof(double), kStageValues);
       !status)
     return status.error();
-  const StageGrid stages(whole.mesh);
+  const StageGrid stages(whole);
   for (size_t i = 0; i < names.size(); ++i) {
     std::vector<Given> given;
     for (const Output &output : whole.outputs)
