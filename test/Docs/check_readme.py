@@ -32,7 +32,7 @@ def main():
     for command in commands:
         for long, short in SHORTER.items():
             command = command.replace(long, short)
-        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
                               env={**os.environ, "PYTHONWARNINGS": "ignore"})
         assert done.returncode == 0, f"{command}\n{done.stdout}\nexit code {done.returncode}"
         print(f"$ {command}")

@@ -7,22 +7,34 @@ using namespace ds;
 using namespace ds::opt;
 using mlir::ds::DsDialect;
 
-/// The facts that stages share.
-static constexpr llvm::StringLiteral kShared[] = {DsDialect::kTrainingAttr, DsDialect::kMachineAttr};
+namespace {
+/// A fact of the whole step, which each stage's module may say.
+struct Fact {
+  llvm::StringLiteral name;
+  mlir::Attribute (*get)(mlir::ModuleOp);
+  void (*set)(mlir::ModuleOp, mlir::Attribute);
+};
+} // namespace
 
-/// Refuses a stage that says something else of `name` than the first does; saying nothing is to agree.
-static Status checkAlike(llvm::ArrayRef<mlir::ModuleOp> stages, llvm::StringRef name,
-                         const Options &options) {
+/// The facts that stages share.
+static constexpr Fact kShared[] = {
+    {DsDialect::kTrainingAttr, [](mlir::ModuleOp stage) { return stage->getAttr(DsDialect::kTrainingAttr); },
+     [](mlir::ModuleOp stage, mlir::Attribute fact) { stage->setAttr(DsDialect::kTrainingAttr, fact); }},
+    {DsDialect::kMachineAttr, [](mlir::ModuleOp stage) { return stage->getAttr(DsDialect::kMachineAttr); },
+     [](mlir::ModuleOp stage, mlir::Attribute fact) { stage->setAttr(DsDialect::kMachineAttr, fact); }}};
+
+/// Refuses a stage that says another fact than the first does; saying nothing is to agree.
+static Status checkAlike(llvm::ArrayRef<mlir::ModuleOp> stages, const Fact &fact, const Options &options) {
   for (mlir::ModuleOp stage : stages) {
     mlir::ModuleOp first = stages.front();
-    if (!stage->hasAttr(name) || stage->getAttr(name) == first->getAttr(name))
+    if (!fact.get(stage) || fact.get(stage) == fact.get(first))
       continue;
     mlir::InFlightDiagnostic error = stage.emitOpError("expects the ")
-                                     << name << " of the first stage, but has another";
+                                     << fact.name << " of the first stage, but has another";
     error.attachNote(first.getLoc()) << "the first stage is here";
     error.report();
     return Error{ExitCode::Invalid, options.input + ": its stages are not trained alike",
-                 "say " + name.str() + " of the first stage alone"};
+                 "say " + fact.name.str() + " of the first stage alone"};
   }
   return {};
 }
@@ -42,8 +54,8 @@ Status ds::opt::checkStages(mlir::ModuleOp module, const Options &options) {
   if (const std::string question = options.question(); !question.empty())
     return refuse(question);
   llvm::SmallVector<mlir::ModuleOp> stages = mlir::ds::getStages(module);
-  for (llvm::StringRef name : kShared)
-    if (Status status = checkAlike(stages, name, options); !status)
+  for (const Fact &fact : kShared)
+    if (Status status = checkAlike(stages, fact, options); !status)
       return status;
   return {};
 }
@@ -51,7 +63,7 @@ Status ds::opt::checkStages(mlir::ModuleOp module, const Options &options) {
 void ds::opt::shareFacts(mlir::ModuleOp module) {
   llvm::SmallVector<mlir::ModuleOp> stages = mlir::ds::getStages(module);
   for (mlir::ModuleOp stage : llvm::drop_begin(stages))
-    for (llvm::StringRef name : kShared)
-      if (mlir::Attribute fact = stages.front()->getAttr(name))
-        stage->setAttr(name, fact);
+    for (const Fact &fact : kShared)
+      if (mlir::Attribute told = fact.get(stages.front()))
+        fact.set(stage, told);
 }

@@ -79,6 +79,7 @@ def AddAdapters : Pass<"ds-add-adapters", "::mlir::ModuleOp"> {
     - Each layer that `layers`, or the adapter_config.json in `folder`, means has two parameters more,
       `base_model.model.LAYER.lora_A.weight`, drawn from U(-1/sqrt(inputs), 1/sqrt(inputs)), and `lora_B`, zero. All
       products by one weight share them; dropout draws for each of its own.
+    - Without `layers` and `folder` nothing changes.
     - Of rules that match a layer the first counts. The product says which layout a weight has: that of nn.Linear (x W^T) or
       of GPT-2's Conv1D (x W).
     - No other parameter is `trainable`.

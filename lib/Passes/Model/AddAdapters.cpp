@@ -338,6 +338,8 @@ struct AddAdapters : mlir::ds::impl::AddAdaptersBase<AddAdapters> {
   }
 
   ::ds::Status addRequested() {
+    if (layers.empty() && folder.empty())
+      return {};
     std::vector<std::string> specs(layers.begin(), layers.end());
     ::ds::Result<AdapterRequest> request =
         folder.empty() ? ::ds::parseAdapterRules(specs) : ::ds::readAdapterFolder(folder);

@@ -16,14 +16,16 @@ PHASES = ["model", "step", "sharded", "resident", "scheduled", "planned"]
 # Pass -> the phases that it works on. A pass that is not named here is a fault.
 WORKS_ON = {
     "set-machine": "model step sharded resident scheduled planned",
-    "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "raise-loss-cap": "model", "lower-precision": "model",
+    # Of stages that are modules; one that has none is left as it is.
+    "share-kernels": "model step sharded resident scheduled planned", "verify-stages": "model step sharded resident scheduled planned",
+    "freeze-parameters": "model", "add-adapters": "model", "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "raise-loss-cap": "model", "lower-precision": "model",
     "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
     "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-zero": "step", "verify-sharded": "sharded",
     "offload-states": "sharded", "rematerialize-cheap": "sharded", "offload-updates": "resident", "place-states": "resident",
     "verify-resident": "resident", "normalize-shapes": "resident",
     "fuse-regions": "resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "resident",
     "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "speculate-updates": "scheduled", "choose-products": "scheduled", "release-stored": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
-    "group-launches": "scheduled", "insert-events": "scheduled", "verify-scheduled": "scheduled planned",
+    "group-launches": "scheduled", "insert-events": "scheduled", "split-gathers": "scheduled", "verify-scheduled": "scheduled planned",
     "assign-workspaces": "scheduled", "plan-memory": "scheduled", "verify-planned": "planned",
     "verify-collectives": "scheduled planned"}
 # What else a pass asks of its phase, in the words of its error.
