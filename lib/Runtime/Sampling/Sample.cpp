@@ -121,6 +121,8 @@ Status Sampling::prepare() {
   numGiven = tokens.size();
   if (Status status = checkPrompt(); !status)
     return status;
+  if (Status status = team.connectFor(*program); !status)
+    return status;
   const std::string sign = team.world() > 1 ? hashPlan(*program) : "";
   Result<std::unique_ptr<Executor>> loaded =
       loadExecutor(std::move(*program), parts.options, team, parts.device.get());
