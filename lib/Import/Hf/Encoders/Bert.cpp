@@ -5,23 +5,11 @@
 using namespace ::ds::hf;
 namespace hf = ::ds::hf;
 
-static constexpr EncoderNames kNames = {
-    /*base=*/"bert",
-    /*layers=*/"encoder.layer",
-    /*attention=*/"attention.self",
-    "query",
-    "key",
-    "value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-    "cls.predictions.transform.dense",
-    "cls.predictions.transform.LayerNorm",
-    "cls.predictions.bias",
-    "cls.predictions.decoder.bias",
-    "cls.predictions.decoder"};
+static constexpr EncoderNames kNames = bertNames("bert", {.dense = "cls.predictions.transform.dense",
+                                                          .norm = "cls.predictions.transform.LayerNorm",
+                                                          .bias = "cls.predictions.bias",
+                                                          .biasAlias = "cls.predictions.decoder.bias",
+                                                          .decoder = "cls.predictions.decoder"});
 
 namespace {
 class Bert : public Encoder {

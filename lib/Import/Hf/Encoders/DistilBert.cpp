@@ -9,23 +9,22 @@
 using namespace ::ds::hf;
 namespace hf = ::ds::hf;
 
-static constexpr EncoderNames kNames = {
-    /*base=*/"distilbert",
-    /*layers=*/"transformer.layer",
-    /*attention=*/"attention",
-    "q_lin",
-    "k_lin",
-    "v_lin",
-    "attention.out_lin",
-    "sa_layer_norm",
-    "ffn.lin1",
-    "ffn.lin2",
-    "output_layer_norm",
-    "vocab_transform",
-    "vocab_layer_norm",
-    "vocab_projector.bias",
-    /*headBiasAlias=*/"",
-    "vocab_projector"};
+static constexpr EncoderNames kNames = {.base = "distilbert",
+                                        .layers = "transformer.layer",
+                                        .attention = "attention",
+                                        .query = "q_lin",
+                                        .key = "k_lin",
+                                        .value = "v_lin",
+                                        .output = "attention.out_lin",
+                                        .attentionNorm = "sa_layer_norm",
+                                        .expand = "ffn.lin1",
+                                        .contract = "ffn.lin2",
+                                        .outputNorm = "output_layer_norm",
+                                        .head = {.dense = "vocab_transform",
+                                                 .norm = "vocab_layer_norm",
+                                                 .bias = "vocab_projector.bias",
+                                                 .biasAlias = "",
+                                                 .decoder = "vocab_projector"}};
 
 namespace {
 class DistilBert : public Encoder {

@@ -10,23 +10,11 @@
 using namespace ::ds::hf;
 namespace hf = ::ds::hf;
 
-static constexpr EncoderNames kNames = {
-    /*base=*/"electra",
-    /*layers=*/"encoder.layer",
-    /*attention=*/"attention.self",
-    "query",
-    "key",
-    "value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-    "generator_predictions.dense",
-    "generator_predictions.LayerNorm",
-    "generator_lm_head.bias",
-    /*headBiasAlias=*/"",
-    "generator_lm_head"};
+static constexpr EncoderNames kNames = bertNames("electra", {.dense = "generator_predictions.dense",
+                                                             .norm = "generator_predictions.LayerNorm",
+                                                             .bias = "generator_lm_head.bias",
+                                                             .biasAlias = "",
+                                                             .decoder = "generator_lm_head"});
 
 namespace {
 class Electra : public Encoder {

@@ -111,20 +111,20 @@ Value Encoder::block(Graph &g, Value x) const {
 /// The logits.
 Value Encoder::predict(Graph &g, Value x) const {
   {
-    Within layer(g, names.headDense);
+    Within layer(g, names.head.dense);
     x = activate(g, keys.headActivation,
                  linear(g, layer.leaf(), x, keys.embeddingWidth, /*bias=*/true, keys.deviation));
   }
   {
-    Within layer(g, names.headNorm);
+    Within layer(g, names.head.norm);
     x = norm(g, layer.leaf(), x);
   }
-  Within layer(g, names.headBias);
+  Within layer(g, names.head.bias);
   Value bias = g.parameter(layer.leaf(), {vocabulary.size}, Init::zeros());
-  if (!names.headBiasAlias.empty())
-    g.tie(names.headBias, names.headBiasAlias);
+  if (!names.head.biasAlias.empty())
+    g.tie(names.head.bias, names.head.biasAlias);
   const std::string table = names.base.str() + ".embeddings.word_embeddings.weight";
-  const std::string matrix = names.decoder.str() + ".weight";
+  const std::string matrix = names.head.decoder.str() + ".weight";
   if (vocabulary.tied) {
     g.tie(table, matrix);
     return project(g, x, g.existing(table), bias);

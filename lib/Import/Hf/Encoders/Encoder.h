@@ -13,18 +13,39 @@
 
 namespace ds::hf {
 
+/// What checkpoints call the head's parts, by full names.
+struct EncoderHeadNames {
+  llvm::StringLiteral dense, norm, bias;
+  llvm::StringLiteral biasAlias; ///< what else checkpoints call the bias; empty: nothing
+  llvm::StringLiteral decoder;   ///< layer of the head's matrix
+};
+
 /// What checkpoints call the parts of an encoder. Dots part the layers that a name lies in.
 struct EncoderNames {
   llvm::StringLiteral base;      ///< "bert": what holds all but the head
   llvm::StringLiteral layers;    ///< below the base: "encoder.layer"
   llvm::StringLiteral attention; ///< below a layer, with the three projections in it: "attention.self"
   llvm::StringLiteral query, key, value;
-  llvm::StringLiteral output, attentionNorm; ///< below a layer, as all that follow
+  llvm::StringLiteral output, attentionNorm; ///< below a layer, as the next three
   llvm::StringLiteral expand, contract, outputNorm;
-  llvm::StringLiteral headDense, headNorm, headBias; ///< full names
-  llvm::StringLiteral headBiasAlias;                 ///< what else checkpoints call the bias; empty: nothing
-  llvm::StringLiteral decoder;                       ///< layer of the head's matrix
+  EncoderHeadNames head;
 };
+
+/// BERT's names, with another base and head.
+constexpr EncoderNames bertNames(llvm::StringLiteral base, const EncoderHeadNames &head) {
+  return {.base = base,
+          .layers = "encoder.layer",
+          .attention = "attention.self",
+          .query = "query",
+          .key = "key",
+          .value = "value",
+          .output = "attention.output.dense",
+          .attentionNorm = "attention.output.LayerNorm",
+          .expand = "intermediate.dense",
+          .contract = "output.dense",
+          .outputNorm = "output.LayerNorm",
+          .head = head};
+}
 
 /// Numbers of an encoder beside the common ones.
 struct EncoderKeys {

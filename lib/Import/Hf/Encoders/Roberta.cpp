@@ -9,23 +9,11 @@
 using namespace ::ds::hf;
 namespace hf = ::ds::hf;
 
-static constexpr EncoderNames kNames = {
-    /*base=*/"roberta",
-    /*layers=*/"encoder.layer",
-    /*attention=*/"attention.self",
-    "query",
-    "key",
-    "value",
-    "attention.output.dense",
-    "attention.output.LayerNorm",
-    "intermediate.dense",
-    "output.dense",
-    "output.LayerNorm",
-    "lm_head.dense",
-    "lm_head.layer_norm",
-    "lm_head.bias",
-    "lm_head.decoder.bias",
-    "lm_head.decoder"};
+static constexpr EncoderNames kNames = bertNames("roberta", {.dense = "lm_head.dense",
+                                                             .norm = "lm_head.layer_norm",
+                                                             .bias = "lm_head.bias",
+                                                             .biasAlias = "lm_head.decoder.bias",
+                                                             .decoder = "lm_head.decoder"});
 
 namespace {
 class Roberta : public Encoder {
