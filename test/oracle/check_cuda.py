@@ -37,7 +37,21 @@ def parse():
     parser.add_argument("--poison", action="store_true", help="fill device memory outside lifetimes with NaNs")
     parser.add_argument("--gelu", choices=["within", "after"], help="who applies GELU: products, or kernels after them")
     parser.add_argument("--target", default="cuda:sm_90")
+    parser.add_argument("--pairs", metavar="DIR", help="the built-in clusters: nodes have two ranks each")
     return parser.parse_known_args()
+
+
+def write_pairs(args, folder, name):
+    """A cluster of nodes of two ranks, made of a built-in one of the target."""
+    with open(os.path.join(args.pairs, {"cpu": "cpu.json", "cuda": "h100-80g.json"}[name])) as file:
+        text = re.sub(r'"nodes": \d+,', "", file.read())
+    text = re.sub(r'"devices_per_node": \d+', f'"nodes": {args.ranks // 2}, "devices_per_node": 2', text)
+    if '"between": {' not in text:
+        text = text[:text.rindex("}")].rstrip() + ', "between": {"latency_seconds": 1e-4, "port_bytes_per_second": 1e8, "ports_per_node": 1}}'
+    path = os.path.join(folder, name + "-pairs.json")
+    with open(path, "w") as file:
+        file.write(text)
+    return path
 
 
 def train(args, folder, files, target):
@@ -45,8 +59,9 @@ def train(args, folder, files, target):
     name = target.split(":")[0]
     paths = {key: os.path.join(folder, f"{name}.{key}") for key in ("dsx", "jsonl", "safetensors")}
     ranks = ["--ranks", str(args.ranks)] if args.ranks > 1 else []
+    cluster = ["--cluster", write_pairs(args, folder, name)] if args.pairs else []
     compile_program(files["archive"], files["config"], files["inputs"], paths["dsx"],
-                    [*example.loss_options(args), *ranks, "--target", target])
+                    [*example.loss_options(args), *ranks, *cluster, "--target", target])
     if name == "cuda":
         fake_cuda.translate(paths["dsx"], folder)
         fake_cuda.use(args.fake, folder, args.ranks)
