@@ -16,20 +16,6 @@ struct Qkv {
 };
 } // namespace
 
-/// Cuts x along its last dimension into `widths`.
-static SmallVector<Value> cut(Graph &g, Value x, ArrayRef<int64_t> widths) {
-  Emitter e = g.ops();
-  SmallVector<Type> types;
-  for (int64_t width : widths) {
-    SmallVector<int64_t> shape(tensorType(x).getShape());
-    shape.back() = width;
-    types.push_back(tensorType(x).clone(shape));
-  }
-  auto split = e.getBuilder().create<SplitOp>(e.getLoc(), types, x,
-                                              e.getBuilder().getI64IntegerAttr(tensorType(x).getRank() - 1));
-  return llvm::to_vector_of<Value>(split.getResults());
-}
-
 /// [B, T, ...] as [B, T, n, size].
 static Value asHeads(Graph &g, Value x, int64_t size) {
   ArrayRef<int64_t> shape = tensorType(x).getShape();
@@ -100,7 +86,7 @@ static Qkv projectQkv(Graph &g, const DecoderSpec &spec, Value x) {
     joined = splitHeads(g, joined, columns(of.heads / of.groups + 2));
     shared = of.heads / of.groups, groups = 1;
   }
-  SmallVector<Value> parts = cut(g, joined, {columns(shared), columns(groups), columns(groups)});
+  SmallVector<Value> parts = cutColumns(g, joined, {columns(shared), columns(groups), columns(groups)});
   return {parts[0], parts[1], parts[2]};
 }
 
@@ -133,7 +119,7 @@ static Value widen(Graph &g, const DecoderSpec &spec, Value x) {
   const int64_t inner = spec.sizes.inner;
   if (!names.joinedGate.empty()) {
     Value joined = product(g, spec, names.joinedGate, x, 2 * inner, spec.biases.up);
-    SmallVector<Value> parts = cut(g, joined, {inner, inner});
+    SmallVector<Value> parts = cutColumns(g, joined, {inner, inner});
     Value gate = activate(g, spec.activation, parts[0]);
     return g.ops().mul(gate, parts[1]);
   }

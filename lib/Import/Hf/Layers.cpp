@@ -255,6 +255,19 @@ static Value hide(Emitter &e, Value seen) {
   return e.select(seen, e.splat(type, 0), e.splat(type, -INFINITY));
 }
 
+SmallVector<Value> hf::cutColumns(Graph &g, Value x, ArrayRef<int64_t> widths) {
+  Emitter e = g.ops();
+  SmallVector<Type> types;
+  for (int64_t width : widths) {
+    SmallVector<int64_t> shape(tensorType(x).getShape());
+    shape.back() = width;
+    types.push_back(tensorType(x).clone(shape));
+  }
+  auto split = e.getBuilder().create<SplitOp>(e.getLoc(), types, x,
+                                              e.getBuilder().getI64IntegerAttr(tensorType(x).getRank() - 1));
+  return llvm::to_vector_of<Value>(split.getResults());
+}
+
 /// [B, T, G, D] as [B, H, T, D], each head repeated for the H / G heads that share it.
 static Value headsFirst(Emitter &e, Value x, int64_t heads) {
   auto shape = SmallVector<int64_t>(tensorType(x).getShape());

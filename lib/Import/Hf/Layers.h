@@ -55,6 +55,8 @@ bool isActivation(llvm::StringRef name);
 /// One that readActivation gave.
 Value activate(Graph &g, llvm::StringRef activation, Value x);
 
+/// x cut along its last dimension into parts of `widths`.
+llvm::SmallVector<Value> cutColumns(Graph &g, Value x, llvm::ArrayRef<int64_t> widths);
 /// x [B, T, n * size] as [B, T, n, size].
 Value splitHeads(Graph &g, Value x, int64_t size);
 /// x [B, T, n, size] as [B, T, n * size].

@@ -105,19 +105,10 @@ ModernBert::ModernBert(const Section &config) {
   basePrefix = "model.";
 }
 
-/// x [..., n * width] as n parts of `width` columns.
-static llvm::SmallVector<Value> parts(Graph &g, Value x, int64_t count) {
-  Emitter e = g.ops();
-  llvm::SmallVector<int64_t> shape(tensorType(x).getShape());
-  shape.back() /= count;
-  const llvm::SmallVector<mlir::Type> types(static_cast<size_t>(count), tensorType(x).clone(shape));
-  auto split = e.getBuilder().create<SplitOp>(e.getLoc(), types, x, e.getBuilder().getI64IntegerAttr(2));
-  return llvm::to_vector_of<Value>(split.getResults());
-}
-
 Value ModernBert::attend(Graph &g, Value x, Reach seen, const RotaryTables &tables) const {
   Scope scope(g, "attn");
-  llvm::SmallVector<Value> qkv = parts(g, linear(g, "Wqkv", x, 3 * hidden, biases.attention, deviation), 3);
+  llvm::SmallVector<Value> qkv =
+      cutColumns(g, linear(g, "Wqkv", x, 3 * hidden, biases.attention, deviation), {hidden, hidden, hidden});
   for (Value &part : qkv)
     part = splitHeads(g, part, size);
   AttentionOptions options;
@@ -132,7 +123,8 @@ Value ModernBert::attend(Graph &g, Value x, Reach seen, const RotaryTables &tabl
 
 Value ModernBert::feedForward(Graph &g, Value x) const {
   Scope scope(g, "mlp");
-  llvm::SmallVector<Value> halves = parts(g, linear(g, "Wi", x, 2 * inner, biases.mlp, deviation), 2);
+  llvm::SmallVector<Value> halves =
+      cutColumns(g, linear(g, "Wi", x, 2 * inner, biases.mlp, deviation), {inner, inner});
   Value gated = g.ops().mul(activate(g, activation, halves[0]), halves[1]);
   return linear(g, "Wo", g.dropout(gated, dropouts.mlp), hidden, biases.mlp, deviation);
 }

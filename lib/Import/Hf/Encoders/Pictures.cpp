@@ -113,25 +113,14 @@ Value PictureModel::attend(Graph &g, Value x) const {
   return g.dropout(linear(g, layer.leaf(), mixed, hidden, /*bias=*/true, deviation), hiddenDropout);
 }
 
-/// Both halves of [B, T, 2 n] apart.
-static std::pair<Value, Value> halves(Graph &g, Value x) {
-  Emitter e = g.ops();
-  llvm::SmallVector<int64_t> shape(tensorType(x).getShape());
-  shape.back() /= 2;
-  mlir::Type half = tensorType(x).clone(shape);
-  auto split = e.getBuilder().create<SplitOp>(e.getLoc(), mlir::TypeRange{half, half}, x,
-                                              e.getBuilder().getI64IntegerAttr(2));
-  return {split.getResult(0), split.getResult(1)};
-}
-
 Value PictureModel::feedForward(Graph &g, Value x) const {
   Value expanded;
   {
     Within layer(g, names.expand);
     expanded = linear(g, layer.leaf(), x, gated ? 2 * inner : inner, /*bias=*/true, deviation);
     if (gated) {
-      auto [gate, up] = halves(g, expanded);
-      expanded = g.ops().mul(activate(g, "silu", gate), up);
+      llvm::SmallVector<Value> halves = cutColumns(g, expanded, {inner, inner});
+      expanded = g.ops().mul(activate(g, "silu", halves[0]), halves[1]);
     } else {
       expanded = activate(g, activation, expanded);
     }
