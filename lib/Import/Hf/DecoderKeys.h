@@ -20,6 +20,16 @@ struct SizeKeys {
   int64_t defaultSize = 0;                         ///< 0: hidden / heads
 };
 
+/// What GPT-2 calls its sizes, and families that came of it.
+inline constexpr SizeKeys kGpt2Sizes = {.positions = "n_positions|max_position_embeddings",
+                                        .hidden = "n_embd|hidden_size",
+                                        .layers = "n_layer|num_hidden_layers",
+                                        .heads = "n_head|num_attention_heads",
+                                        .inner = "n_inner",
+                                        .groups = "",
+                                        .size = "",
+                                        .defaultInner = 4};
+
 /// Sizes, vocabulary and `initializer_range`; as many layers as there are, alike. Scores are divided by the
 /// root of a head's size. Heads that do not divide are refused.
 DecoderSpec readDecoder(const Section &config, const SizeKeys &keys = {});

@@ -24,14 +24,7 @@ static void readScales(const Section &config, DecoderSpec &spec) {
 }
 
 DecoderSpec hf::readGpt2(const Section &config) {
-  DecoderSpec spec = readDecoder(config, {.positions = "n_positions|max_position_embeddings",
-                                          .hidden = "n_embd|hidden_size",
-                                          .layers = "n_layer|num_hidden_layers",
-                                          .heads = "n_head|num_attention_heads",
-                                          .inner = "n_inner",
-                                          .groups = "",
-                                          .size = "",
-                                          .defaultInner = 4});
+  DecoderSpec spec = readDecoder(config, kGpt2Sizes);
   spec.vocabulary.tied = config.flag("tie_word_embeddings", true);
   spec.norm = readNorm(config, NormKind::Layer, "layer_norm_epsilon", 1e-5);
   spec.names.base = "transformer", spec.names.tokens = "wte", spec.names.positions = "wpe";

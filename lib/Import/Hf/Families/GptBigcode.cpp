@@ -11,15 +11,9 @@ namespace hf = ::ds::hf;
 
 DecoderSpec hf::readGptBigcode(const Section &config) {
   const bool isShared = config.flag("multi_query", true);
-  DecoderSpec spec = readDecoder(config, {.positions = "n_positions|max_position_embeddings",
-                                          .hidden = "n_embd|hidden_size",
-                                          .layers = "n_layer|num_hidden_layers",
-                                          .heads = "n_head|num_attention_heads",
-                                          .inner = "n_inner",
-                                          .groups = "",
-                                          .size = "",
-                                          .defaultInner = 4,
-                                          .defaultGroups = isShared ? 1 : 0});
+  SizeKeys sizes = kGpt2Sizes;
+  sizes.defaultGroups = isShared ? 1 : 0;
+  DecoderSpec spec = readDecoder(config, sizes);
   spec.vocabulary.tied = config.flag("tie_word_embeddings", true);
   spec.norm = readNorm(config, NormKind::Layer, "layer_norm_epsilon", 1e-5);
   spec.names.base = "transformer", spec.names.tokens = "wte", spec.names.positions = "wpe";
