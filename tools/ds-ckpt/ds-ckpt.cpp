@@ -32,16 +32,17 @@ struct Line {
   ExportOptions exported;
   ImportOptions imported;
   CollectOptions collected;
+  KeepRule kept; ///< of `collected`, where it has one
   std::function<int()> job;
 };
 
 /// An option that takes a whole number from `least` to `most`, and hands it to `take`.
-void addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least, uint64_t most,
-              std::function<void(uint64_t)> take) {
+CLI::Option *addWhole(CLI::App &app, const std::string &name, const std::string &help, uint64_t least,
+                      uint64_t most, std::function<void(uint64_t)> take) {
   const auto read = [name, least, most, take = std::move(take)](const std::string &text) {
     take(orExit(parseWhole(name, text, least, most)));
   };
-  app.add_option_function<std::string>(name, read, help)->type_name("N");
+  return app.add_option_function<std::string>(name, read, help)->type_name("N");
 }
 
 /// "5GB" as Hugging Face's tools have it, and what every tool here takes: "4GiB", "1048576".
@@ -153,13 +154,25 @@ void declareCollect(CLI::App &app, Line &line) {
   CLI::App *command =
       app.add_subcommand("gc", "Remove what unfinished saves have left, and checkpoints that are too old");
   command->add_option("DIR", options.root, "directory of checkpoints")->required()->type_name("DIR");
-  addWhole(*command, "--keep", "also all but the N newest whole checkpoints; two at least stay", 2,
-           UINT32_MAX, [&options](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
+  KeepRule &rule = line.kept;
+  CLI::Option *keep =
+      addWhole(*command, "--keep", "also all but the N newest whole checkpoints; two at least stay", 2,
+               UINT32_MAX, [&rule](uint64_t number) { rule.newest = static_cast<uint32_t>(number); });
+  addWhole(*command, "--keep-best", "with --keep: those of the N least held-out losses stay too", 1,
+           UINT32_MAX, [&rule](uint64_t number) { rule.best = static_cast<uint32_t>(number); })
+      ->needs(keep);
+  addWhole(*command, "--keep-every", "with --keep: those of every N-th step stay too", 1, UINT64_MAX,
+           [&rule](uint64_t steps) { rule.every = steps; })
+      ->needs(keep);
   command->add_flag("--damaged", options.damaged, "also checkpoints that `ls` calls not whole");
   command->add_flag("--set-aside", options.setAside,
                     "also checkpoints that a run has set aside which went back before them");
   command->add_flag("--dry-run", options.dryRun, "say what would go, and remove nothing");
-  command->callback([&line] { line.job = [&line] { return runCollect(line.collected); }; });
+  command->callback([&line, keep] {
+    if (keep->count() > 0)
+      line.collected.keep = line.kept;
+    line.job = [&line] { return runCollect(line.collected); };
+  });
 }
 
 /// Parses the line and does the job; help goes to stdout.

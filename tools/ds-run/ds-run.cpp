@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "../DescribeTool.h"
 #include "Calibrate.h"
+#include "EvalData.h"
 #include "Options.h"
 #include "SafetyOptions.h"
 #include "Sample.h"
@@ -31,7 +32,12 @@ void declareCheckpoints(CLI::App &app, ds::rt::TrainOptions &options) {
       ->type_name("SECONDS")
       ->check(CLI::PositiveNumber);
   addWhole(app, "--keep", "checkpoints that stay, the newest ones (default: 2, the least)", 0, UINT32_MAX,
-           [&](uint64_t number) { options.keep = static_cast<uint32_t>(number); });
+           [&](uint64_t number) { options.keep.newest = static_cast<uint32_t>(number); });
+  addWhole(app, "--keep-best",
+           "also those of the N least losses of the first --eval-data, which are saved for it", 1, UINT32_MAX,
+           [&](uint64_t number) { options.keep.best = static_cast<uint32_t>(number); });
+  addWhole(app, "--keep-every", "also those of every N-th step, which are saved for it", 1, UINT64_MAX,
+           [&](uint64_t steps) { options.keep.every = steps; });
   app.add_option_function<std::string>(
          "--save-mode",
          [&](const std::string &word) {
@@ -97,7 +103,7 @@ void declareOptions(CLI::App &app, ds::rt::TrainOptions &options) {
            [&](uint64_t steps) { options.steps = steps; });
   addWhole(app, "--seed", "of initialisation and shuffling (default: 0, or the checkpoint's)", 0, UINT64_MAX,
            [&](uint64_t seed) { options.seed = seed; });
-  app.add_option("--eval-data", options.evalData, "held-out data")->type_name("DATA");
+  declareEvalData(app, options);
   addWhole(app, "--eval-every", "steps between evaluations (default: after the last)", 0, UINT64_MAX,
            [&](uint64_t steps) { options.evalEvery = steps; });
   app.add_flag("--eval-only", options.evalOnly,
@@ -128,9 +134,13 @@ Files filesOf(const ds::rt::TrainOptions &options) {
   const std::filesystem::path program(options.program), weights(options.weights);
   Files files;
   files.inputs = {{"PROGRAM", options.program}};
-  for (const auto &[option, data] : {std::pair("--data", options.data), {"--eval-data", options.evalData}})
+  const auto addData = [&](const char *option, const std::string &data) {
     for (const std::string &file : ds::rt::listDataFiles(data))
       files.inputs.push_back({option, file});
+  };
+  addData("--data", options.data);
+  for (const ds::rt::EvalData &each : options.evalData)
+    addData("--eval-data", each.data);
   if (options.weights.empty() || options.weights == ds::rt::kFromSeed)
     files.inputs.push_back({"PROGRAM", std::filesystem::path(program).replace_extension(".safetensors")});
   else
@@ -162,6 +172,8 @@ int run(int argc, char **argv) {
              "ds-run --tune PROGRAM [-o FILE] finds its fastest products for ds-opt --tuning.");
   if (const std::optional<int> code = parseLine(app, argc, argv))
     return *code;
+  if (const ds::Status status = checkEvalData(options); !status)
+    return report(status.error());
   if (restarts > 0 && options.save.empty())
     return report(
         {ds::ExitCode::Usage, "--restarts needs --save", "without checkpoints all would begin anew"});

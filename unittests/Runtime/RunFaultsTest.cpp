@@ -102,7 +102,7 @@ protected:
       for (const auto &[step, loss] : losses("rest.jsonl"))
         ASSERT_EQ(loss, expected.at(step)) << kind << " at call " << call << ", step " << step;
       ASSERT_TRUE(fs::exists(at("s/step-6/manifest.json"))) << kind << " at call " << call;
-      ASSERT_TRUE(pruneCheckpoints(systemFiles(), at("s"), 2)) << "as the next save does";
+      ASSERT_TRUE(pruneCheckpoints(systemFiles(), at("s"), {.newest = 2})) << "as the next save does";
       ASSERT_TRUE(hasOnlyWhole()) << kind << " at call " << call << ": something is left for ever";
     }
   }

@@ -15,6 +15,9 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <map>
+#include <optional>
+#include <set>
 
 using namespace ds;
 using namespace ds::rt;
@@ -35,16 +38,20 @@ struct Trial {
       : ranks(choice[0] + 1), saveEvery(std::array{0, 2, 3}[choice[1]]), sync(choice[2] == 1),
         evaluates(choice[3] > 0), evalEvery(std::array{0, 0, 1, 2}[choice[3]]),
         begin(static_cast<Begin>(choice[4])), end(static_cast<End>(choice[5])),
-        keep(std::array{2, 1000000}[choice[6]]) {}
-  static std::vector<size_t> counts() { return {2, 3, 2, 4, 5, 3, 2}; }
+        keep(std::array{2, 1000000}[choice[6]]), best(std::array{0, 2}[choice[7]]),
+        every(std::array{0, 4}[choice[8]]) {}
+  static std::vector<size_t> counts() { return {2, 3, 2, 4, 5, 3, 2, 2, 2}; }
+  /// The best are those of the least held-out losses, so there must be some.
+  uint32_t keepBest() const { return evaluates ? best : 0; }
 
   bool goesOn() const { return begin != Begin::New && begin != Begin::AutoOfNone; }
   /// Steps that the run finds done: of AutoOfAll as many as are asked for.
   uint64_t first() const { return begin == Begin::AutoOfAll ? kSteps : goesOn() ? kBefore : 0; }
   std::string spell() const {
-    return fmt::format("ranks {}, save every {}, {}, evaluate {} every {}, begin {}, end {}, keep {}", ranks,
-                       saveEvery, sync ? "sync" : "async", evaluates, evalEvery, static_cast<int>(begin),
-                       static_cast<int>(end), keep);
+    return fmt::format(
+        "ranks {}, save every {}, {}, evaluate {} every {}, begin {}, end {}, keep {}, best {}, every {}",
+        ranks, saveEvery, sync ? "sync" : "async", evaluates, evalEvery, static_cast<int>(begin),
+        static_cast<int>(end), keep, keepBest(), every);
   }
 
   size_t ranks;
@@ -54,6 +61,8 @@ struct Trial {
   Begin begin;
   End end;
   uint64_t keep;
+  uint32_t best;  ///< asked for where the run evaluates
+  uint64_t every; ///< 0: not asked for
 };
 
 class RunOptionsTest : public RunFixture {
@@ -86,6 +95,10 @@ protected:
       add({"--eval-data", "data.safetensors"});
     if (trial.evalEvery > 0)
       add({"--eval-every", std::to_string(trial.evalEvery)});
+    if (trial.keepBest() > 0)
+      add({"--keep-best", std::to_string(trial.best)});
+    if (trial.every > 0)
+      add({"--keep-every", std::to_string(trial.every)});
     if (trial.begin != Begin::New)
       add({"--resume", trial.begin == Begin::OfAnother ? "before" : "auto"});
     if (trial.end == End::Kill)
@@ -128,17 +141,51 @@ protected:
     return finish(child);
   }
 
-  /// What must be in the directory of saves when the last step of the run was `last`.
-  static std::set<uint64_t> dueSaves(const Trial &trial, uint64_t last) {
-    std::set<uint64_t> due = {last};
+  /// What stays of `saved`, by step with its held-out loss, if any.
+  static void prune(const Trial &trial, std::map<uint64_t, std::optional<double>> &saved) {
+    std::set<std::pair<double, uint64_t>> losses;
+    for (const auto &[step, loss] : saved)
+      if (loss)
+        losses.emplace(*loss, step);
+    std::set<uint64_t> best;
+    for (const auto &[loss, step] : losses)
+      if (best.size() < trial.keepBest())
+        best.insert(step);
+    uint64_t newer = saved.size();
+    std::erase_if(saved, [&](const auto &each) {
+      return newer-- > trial.keep && !best.contains(each.first) &&
+             (trial.every == 0 || each.first % trial.every != 0);
+    });
+  }
+  /// What must be in the directory of saves when the run has ended with the last line of its log.
+  static std::set<uint64_t> dueSaves(const Trial &trial, const std::vector<nlohmann::json> &log) {
+    std::map<uint64_t, std::optional<double>> saved;
+    std::multiset<double> best; // that were saved
     if (trial.goesOn() && trial.begin != Begin::OfAnother)
-      due.insert(trial.first());
-    for (uint64_t step = trial.first() + 1; trial.saveEvery > 0 && step <= last; ++step)
-      if (step % trial.saveEvery == 0)
-        due.insert(step);
-    while (due.size() > trial.keep)
-      due.erase(due.begin());
-    return due;
+      saved[trial.first()];
+    for (const nlohmann::json &line : log) {
+      const uint64_t step = line["step"];
+      if (step <= trial.first())
+        continue;
+      std::optional<double> loss;
+      if (line.contains("eval_loss"))
+        loss = line["eval_loss"].get<double>();
+      const bool isBest =
+          loss && trial.keepBest() > 0 && (best.size() < trial.keepBest() || *loss < *std::prev(best.end()));
+      if (line != log.back() && !isBest && (trial.saveEvery == 0 || step % trial.saveEvery != 0) &&
+          (trial.every == 0 || step % trial.every != 0))
+        continue;
+      saved[step] = loss;
+      prune(trial, saved);
+      if (loss)
+        best.insert(*loss);
+      if (best.size() > trial.keepBest())
+        best.erase(std::prev(best.end()));
+    }
+    std::set<uint64_t> steps;
+    for (const auto &[step, loss] : saved)
+      steps.insert(step);
+    return steps;
   }
   std::set<uint64_t> savesIn(const std::string &name) {
     std::set<uint64_t> steps;
@@ -176,8 +223,7 @@ protected:
     ASSERT_EQ(outcome.code, trial.end == End::Steps ? 0 : 75) << outcome.err;
     const std::vector<nlohmann::json> all = readLines();
     ASSERT_FALSE(all.empty());
-    const uint64_t last = all.back()["step"];
-    EXPECT_EQ(savesIn("s"), dueSaves(trial, last)) << outcome.err;
+    EXPECT_EQ(savesIn("s"), dueSaves(trial, all)) << outcome.err;
     if (trial.begin == Begin::OfAnother) {
       EXPECT_EQ(savesIn("before"), std::set<uint64_t>{kBefore});
     }

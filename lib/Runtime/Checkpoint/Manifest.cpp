@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <string_view>
 #include <unordered_set>
@@ -51,6 +52,13 @@ public:
   bool flag(const Document &object, const char *key) {
     const Document &value = at(object, key);
     return value.is_boolean() ? value.get<bool>() : (fail(key), false);
+  }
+  /// A number, or NaN where there is null.
+  double real(const Document &object, const char *key) {
+    const Document &value = at(object, key);
+    if (!value.is_number() && !value.is_null())
+      fail(key);
+    return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
   }
   /// The list of that name; an empty one if it is none.
   const Document &list(const Document &object, const char *key) {
@@ -246,6 +254,9 @@ void readHead(Fields &fields, const Document &document, Manifest &manifest) {
   const Document &data = fields.at(document, "data");
   manifest.data = {fields.text(data, "sign"), fields.number(data, "samples"), fields.number(data, "tokens"),
                    fields.flag(data, "shuffle"), fields.number(data, "seed")};
+  if (fields.has(document, "evaluations"))
+    for (const Document &each : fields.list(document, "evaluations"))
+      manifest.evaluations.push_back({fields.text(each, "name"), fields.real(each, "loss")});
   const Document &program = fields.at(document, "program");
   manifest.planHash = fields.text(program, "plan_hash");
   manifest.target = fields.text(program, "target");

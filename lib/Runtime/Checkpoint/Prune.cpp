@@ -136,7 +136,7 @@ Status removeCheckpoint(FileLayer &layer, const std::string &directory) {
   return {};
 }
 
-Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
+Status pruneCheckpoints(FileLayer &layer, const std::string &root, const KeepRule &rule,
                         const std::set<std::string> *everywhere, const StaysNotice &stays) {
   const Result<StoreListing> listing = listCheckpoints(root);
   if (!listing)
@@ -149,14 +149,18 @@ Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep
       stays(status.error());
     return {}; // what is not ours keeps nothing else
   };
+  const auto isEverywhere = [everywhere](const StoredCheckpoint &checkpoint) {
+    return !everywhere || checkpoint.save.empty() || everywhere->contains(checkpoint.save);
+  };
+  const std::set<std::string> forGood = keptForGood(*listing, rule, isEverywhere);
   uint32_t whole = 0;
   for (const StoredCheckpoint &checkpoint : listing->checkpoints) {
     if (!checkpoint.problem.empty() ||
         checkpoint.isLink) // somebody may want to know why, or has put it there
       continue;
-    const bool useless = everywhere && !checkpoint.save.empty() && !everywhere->contains(checkpoint.save);
+    const bool useless = !isEverywhere(checkpoint);
     whole += !useless;
-    if (whole + useless > std::max(keep, 2u))
+    if (whole + useless > rule.atLeast() && !forGood.contains(checkpoint.name))
       if (Status status = remove(checkpoint.name); !status)
         return status;
   }

@@ -86,6 +86,14 @@ static void appendList(std::string &text, const char *key, const std::vector<Jso
   text += "]";
 }
 
+/// A list, for the first one counts. JSON has no number for a loss that is not finite: null.
+static Json spellEvaluations(std::span<const EvalLoss> losses) {
+  Json list = Json::array();
+  for (const EvalLoss &each : losses)
+    list.push_back({{"name", each.name}, {"loss", each.loss}});
+  return list;
+}
+
 /// The oldest version of the form that has what `manifest` says.
 static uint64_t formatOf(const Manifest &manifest) {
   return std::ranges::any_of(manifest.tensors,
@@ -118,6 +126,8 @@ std::string spellManifest(const Manifest &manifest) {
     head["run"] = manifest.run;
   if (!manifest.optimizer.empty())
     head["program"]["optimizer"] = manifest.optimizer;
+  if (!manifest.evaluations.empty())
+    head["evaluations"] = spellEvaluations(manifest.evaluations);
   if (!manifest.modelConfig.empty())
     head["model_config"] = manifest.modelConfig;
   for (const MeshAxis &axis : manifest.mesh.axes())

@@ -140,6 +140,7 @@ static StoredCheckpoint look(const std::string &root, const std::string &name, u
     return found;
   }
   found.run = manifest->run;
+  found.evaluations = manifest->evaluations;
   if (manifest->step != step)
     found.problem = fmt::format("{} is of step {}", quote(directory), manifest->step);
   else if (!manifest->isWhole())

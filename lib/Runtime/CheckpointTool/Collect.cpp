@@ -33,12 +33,14 @@ uint64_t bytesIn(const std::string &directory) {
 std::vector<Removed> chooseRemoved(const StoreListing &listing, const CollectOptions &options,
                                    const Notice &notice) {
   std::vector<Removed> chosen;
+  const std::set<std::string> forGood =
+      keptForGood(listing, options.keep.value_or(KeepRule()), [](const StoredCheckpoint &) { return true; });
   uint32_t whole = 0;
   for (const StoredCheckpoint &each : listing.checkpoints)
     if (each.isLink) {
       notice(fmt::format("stays, for it is a link: {}", quote(options.root + "/" + each.name)));
     } else if (each.problem.empty()) {
-      if (++whole > 2 && options.keep && whole > *options.keep)
+      if (++whole > (options.keep ? options.keep->atLeast() : UINT32_MAX) && !forGood.contains(each.name))
         chosen.push_back({each.name, "older", 0});
     } else if (options.damaged) {
       chosen.push_back({each.name, "not whole", 0});

@@ -87,6 +87,8 @@ std::string describeText(const std::string &directory, const Manifest &manifest,
                   data.shuffle ? fmt::format(", in an order of seed {}", data.seed) : ", in their order"));
   if (!data.sign.empty())
     add("", quote(data.sign));
+  for (const EvalLoss &each : manifest.evaluations)
+    add("eval_loss", fmt::format("{:.9g}{}", each.loss, each.name.empty() ? "" : " of " + quote(each.name)));
   add("seed", std::to_string(manifest.seed));
   add("program", fmt::format("{} for {}", quote(manifest.planHash), quote(manifest.target)));
   add("optimizer", manifest.optimizer.empty() ? "not named" : quote(manifest.optimizer));
@@ -134,6 +136,7 @@ std::string describeJson(const std::string &directory, const Manifest &manifest,
                      {"shuffle", data.shuffle},
                      {"seed", data.seed},
                      {"sign", data.sign}}},
+                   {"evaluations", evaluationsJson(manifest)},
                    {"plan_hash", manifest.planHash},
                    {"target", manifest.target},
                    {"optimizer", manifest.optimizer},

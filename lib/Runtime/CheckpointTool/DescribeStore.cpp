@@ -10,6 +10,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <ctime>
 #include <sys/stat.h>
@@ -35,6 +36,13 @@ std::string timeText(const std::string &directory) {
 uint64_t elementsOf(const CheckpointTensor &tensor) { return elementsOf(tensor.shape); }
 
 uint64_t bytesOf(const CheckpointTensor &tensor) { return elementsOf(tensor) * (bitSize(tensor.dtype) / 8); }
+
+Json evaluationsJson(const Manifest &manifest) {
+  Json list = Json::array();
+  for (const EvalLoss &each : manifest.evaluations)
+    list.push_back({{"name", each.name}, {"loss", each.loss}});
+  return list;
+}
 
 uint64_t bytesOf(const Manifest &manifest) {
   uint64_t bytes = 0;
@@ -78,6 +86,7 @@ Json jsonOf(const Line &line) {
           {"step", manifest.step},
           {"samples", manifest.data.samples},
           {"tokens", manifest.data.tokens},
+          {"evaluations", evaluationsJson(manifest)},
           {"bytes", bytesOf(manifest)},
           {"files", manifest.files.size()},
           {"ranks", manifest.mesh.size()},
@@ -86,7 +95,9 @@ Json jsonOf(const Line &line) {
           {"written", line.time}};
 }
 
-using Cells = std::array<std::string, 7>;
+/// Of the list's columns the one that is left out where no checkpoint was evaluated.
+constexpr size_t kEvaluation = 4;
+using Cells = std::array<std::string, 8>;
 
 Cells cellsOf(const Line &line) {
   const Manifest &manifest = *line.manifest;
@@ -94,6 +105,7 @@ Cells cellsOf(const Line &line) {
           exactText(manifest.step),
           exactText(manifest.data.samples),
           manifest.data.tokens ? exactText(manifest.data.tokens) : "-",
+          manifest.evaluations.empty() ? "-" : fmt::format("{:.6g}", manifest.evaluations.front().loss),
           bytesText(bytesOf(manifest)),
           meshText(manifest.mesh) + (manifest.isWhole() ? "" : ", " + manifest.spellNodes(/*here=*/true)),
           line.time};
@@ -101,19 +113,23 @@ Cells cellsOf(const Line &line) {
 
 /// Columns as wide as they must be; numbers end where their column does.
 std::string tableOf(const std::vector<Line> &lines) {
-  std::vector<Cells> rows = {{"checkpoint", "step", "samples", "tokens", "bytes", "mesh", "written"}};
+  std::vector<Cells> rows = {
+      {"checkpoint", "step", "samples", "tokens", "eval_loss", "bytes", "mesh", "written"}};
   for (const Line &line : lines)
     if (line.manifest)
       rows.push_back(cellsOf(line));
-  std::array<size_t, 7> widths = {};
+  const bool evaluated = std::ranges::any_of(
+      lines, [](const Line &line) { return line.manifest && !line.manifest->evaluations.empty(); });
+  std::array<size_t, std::tuple_size_v<Cells>> widths = {};
   for (const Cells &row : rows)
     for (size_t i = 0; i < row.size(); ++i)
       widths[i] = std::max(widths[i], row[i].size());
   std::string text;
   for (const Cells &row : rows) {
     for (size_t i = 0; i + 1 < row.size(); ++i)
-      text += i >= 1 && i <= 4 ? fmt::format("{:>{}}  ", row[i], widths[i])
-                               : fmt::format("{:<{}}  ", row[i], widths[i]);
+      if (i != kEvaluation || evaluated)
+        text += i >= 1 && i <= 5 ? fmt::format("{:>{}}  ", row[i], widths[i])
+                                 : fmt::format("{:<{}}  ", row[i], widths[i]);
     text += row.back() + "\n";
   }
   return rows.size() > 1 ? text : std::string();

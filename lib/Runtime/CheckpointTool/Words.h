@@ -40,6 +40,9 @@ uint64_t elementsOf(const CheckpointTensor &tensor);
 uint64_t bytesOf(const CheckpointTensor &tensor);
 uint64_t bytesOf(const Manifest &manifest);
 
+/// [{"name": "valid", "loss": 3.25}], null where a loss is not finite.
+Json evaluationsJson(const Manifest &manifest);
+
 } // namespace ds::rt
 
 #endif // DS_LIB_RUNTIME_CHECKPOINTTOOL_WORDS_H

@@ -31,15 +31,7 @@ public:
     if (!value)
       return;
     key(name);
-    appendJsonNumber(line, *value);
-    if (std::isfinite(*value))
-      return;
-    nonFinite += nonFinite.empty() ? "" : ",";
-    nonFinite += '"' + std::string(name) + "\":\"" +
-                 (std::isnan(*value) ? "nan"
-                  : *value > 0       ? "inf"
-                                     : "-inf") +
-                 '"';
+    finite(name, *value);
   }
   void count(const char *name, const std::optional<uint64_t> &value) {
     if (!value)
@@ -65,6 +57,23 @@ public:
       object(byAxes, [&](uint64_t count) { line += std::to_string(count); });
     });
   }
+  /// eval_loss of the first one; where they have names all of them, as "eval".
+  void evaluations(std::span<const EvalLoss> losses) {
+    if (losses.empty())
+      return;
+    number("eval_loss", losses.front().loss);
+    if (losses.front().name.empty())
+      return;
+    key("eval");
+    line += '{';
+    for (const EvalLoss &each : losses) {
+      line += line.back() == '{' ? "" : ",";
+      appendJsonString(line, each.name);
+      line += ':';
+      finite("eval." + each.name, each.loss);
+    }
+    line += '}';
+  }
   std::string finish() {
     if (!nonFinite.empty()) {
       key("non_finite");
@@ -76,6 +85,16 @@ public:
   std::string line = "{";
 
 private:
+  /// The number, or null; then `name` has it in words.
+  void finite(const std::string &name, double value) {
+    appendJsonNumber(line, value);
+    if (std::isfinite(value))
+      return;
+    nonFinite += nonFinite.empty() ? "" : ",";
+    appendJsonString(nonFinite, name);
+    nonFinite += std::isnan(value) ? ":\"nan\"" : value > 0 ? ":\"inf\"" : ":\"-inf\"";
+  }
+
   std::string nonFinite;
 };
 
@@ -112,7 +131,7 @@ std::string ds::rt::toJson(const StepRecord &record) {
   builder.sent("communication_bytes_by_axes", record.sentBytes);
   builder.number("comm_seconds", record.commSeconds);
   builder.number("comm_exposed_seconds", record.commExposedSeconds);
-  builder.number("eval_loss", record.evalLoss);
+  builder.evaluations(record.evaluations);
   if (record.graph) {
     builder.key("graph");
     builder.line += *record.graph ? "true" : "false";

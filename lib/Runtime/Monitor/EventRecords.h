@@ -17,7 +17,7 @@ namespace ds::rt {
 
 /// One value of a curve.
 struct Scalar {
-  const char *tag; ///< "Train/Samples/train_loss"
+  std::string tag; ///< "Train/Samples/train_loss"
   double value = 0;
 };
 

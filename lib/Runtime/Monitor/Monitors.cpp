@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 std::vector<Scalar> scalarsOf(const StepRecord &record) {
   std::vector<Scalar> scalars;
-  const auto add = [&](const char *tag, const std::optional<double> &value) {
+  const auto add = [&](const std::string &tag, const std::optional<double> &value) {
     if (value)
       scalars.push_back({tag, *value});
   };
@@ -27,7 +27,11 @@ std::vector<Scalar> scalarsOf(const StepRecord &record) {
   add("Train/Samples/lr", record.lr);
   add("Train/Samples/loss_scale", record.lossScale);
   add("Train/Samples/grad_norm", record.gradNorm);
-  add("Train/Samples/eval_loss", record.evalLoss);
+  if (!record.evaluations.empty())
+    add("Train/Samples/eval_loss", record.evaluations.front().loss);
+  for (const EvalLoss &each : record.evaluations)
+    if (!each.name.empty())
+      add("Train/Samples/eval_loss_" + each.name, each.loss);
   add("Train/Samples/step_seconds", record.stepSeconds);
   add("Train/Samples/samples_per_second", record.samplesPerSecond);
   return scalars;
@@ -87,7 +91,7 @@ Result<CsvMonitor> CsvMonitor::open(const MonitorSettings &settings, std::option
   return monitor;
 }
 
-AppendedFile *CsvMonitor::fileOf(const char *tag) {
+AppendedFile *CsvMonitor::fileOf(const std::string &tag) {
   const auto [found, isNew] = files.try_emplace(tag);
   std::optional<AppendedFile> &file = found->second;
   if (!isNew)

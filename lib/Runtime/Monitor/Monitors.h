@@ -35,7 +35,7 @@ public:
 private:
   CsvMonitor() = default;
   /// The file of a tag, made when its first value comes; null where that fails.
-  AppendedFile *fileOf(const char *tag);
+  AppendedFile *fileOf(const std::string &tag);
 
   std::string directory;
   std::optional<uint64_t> resumedAt;

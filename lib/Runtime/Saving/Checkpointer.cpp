@@ -37,6 +37,8 @@ Status Checkpointer::prepare(const Program &program, const Checkpoint *from) {
     return status;
   if (Status status = describeRun(program); !status)
     return status;
+  if (Status status = findBest(from); !status)
+    return status;
   if (options.saveMode == SaveMode::Async)
     if (Status status = files.makeCopy(); !status)
       return status;
@@ -71,6 +73,19 @@ Status Checkpointer::describeRun(const Program &program) {
   return {};
 }
 
+/// Of the checkpoints that the run goes on behind, as who leads sees them.
+Status Checkpointer::findBest(const Checkpoint *from) {
+  if (options.keep.best == 0)
+    return {};
+  const std::optional<uint64_t> last = from ? std::optional(from->manifest().step) : std::nullopt;
+  const Result<std::string> losses = team.fromLeader(
+      team.leads() ? best.pack(options.save, last) : Result<std::string>(std::string()), "held-out losses");
+  if (!losses)
+    return losses.error();
+  best.unpack(*losses);
+  return {};
+}
+
 void Checkpointer::continuesFrom(const Checkpoint &checkpoint) {
   const Manifest &from = checkpoint.manifest();
   folder.resumesAt(from.step);
@@ -87,7 +102,7 @@ bool Checkpointer::isDue(uint64_t step) const {
   if (!team.leads() || newestSave.step == step)
     return false;
   const std::chrono::duration<double> since = std::chrono::steady_clock::now() - save.begun;
-  return (options.saveEvery > 0 && step % options.saveEvery == 0) ||
+  return (options.saveEvery > 0 && step % options.saveEvery == 0) || options.keep.isMilestone(step) ||
          (options.saveSeconds > 0 && since.count() >= options.saveSeconds);
 }
 
@@ -162,6 +177,7 @@ Status Checkpointer::begin(const Executor &executor, const RunPosition &position
   manifest.step = position.step;
   manifest.seed = position.seed;
   manifest.data = position.data;
+  manifest.evaluations = position.evaluations;
   const Result<std::string> mine = folder.begin(position.step);
   save.directory = mine ? *mine : std::string(); // to be removed if another has failed
   const Result<std::vector<std::string>> made = team.fromAll(mine, kWhat);
@@ -237,6 +253,7 @@ Status Checkpointer::collectOutcome() {
   failures = 0;
   newestSave.path = folder.pathOf(manifest.step);
   newestSave.step = manifest.step;
+  best.add(manifest.evaluations);
   if (team.leads())
     logLine(fmt::format(
         "checkpoint saved to '{}': {} in {:.3g} s", newestSave.path, bytesText(double(save.bytes)),

@@ -15,6 +15,7 @@
 #ifndef DS_LIB_RUNTIME_SAVING_CHECKPOINTER_H
 #define DS_LIB_RUNTIME_SAVING_CHECKPOINTER_H
 
+#include "BestLosses.h"
 #include "Job/Team.h"
 #include "SaveFolder.h"
 #include "SaveWorker.h"
@@ -35,6 +36,7 @@ struct RunPosition {
   uint64_t step = 0; ///< finished
   uint64_t seed = 0;
   DataCursor data;
+  std::vector<EvalLoss> evaluations; ///< of these states; empty: not evaluated
 };
 
 /// What all ranks do together for a save: this rank's files are SavedFiles', the directory SaveFolder's.
@@ -51,6 +53,9 @@ public:
 
   /// Whether a save is due after `step`, as this rank sees it: rank 0 has the clock.
   bool isDue(uint64_t step) const;
+  /// Whether states of these held-out losses are among the best ones that --keep-best asks for, so that a
+  /// save is due. The same on every rank.
+  bool isAmongBest(std::span<const EvalLoss> losses) const { return best.admits(losses); }
   /// Whether this rank still works on a save.
   bool isBusy() const { return worker.isBusy(); }
 
@@ -91,6 +96,7 @@ private:
   Checkpointer(const TrainOptions &options, Team &team) : options(options), team(team) {}
   Status prepare(const Program &program, const Checkpoint *from);
   Status describeRun(const Program &program);
+  Status findBest(const Checkpoint *from);
   Status begin(const Executor &executor, const RunPosition &position, bool atOnce);
   Status advance();
   Status collectFiles();
@@ -106,6 +112,7 @@ private:
   Manifest manifest; ///< what all saves of the run say alike
   Save save;
   Newest newestSave;
+  BestLosses best{options.keep};
   unsigned failures = 0; ///< in a row
   bool toldOfWaiting = false;
   SaveWorker worker; ///< uses what is above

@@ -25,8 +25,12 @@ static Status checkCheckpoints(const TrainOptions &options) {
   };
   if (options.save.empty() && (options.saveEvery > 0 || options.saveSeconds > 0 || options.verifySaves))
     return usage("--save-every, --save-seconds and --verify-saves need --save", "give --save DIR");
-  if (options.keep < 2)
-    return usage(fmt::format("--keep {}: two checkpoints are kept at least", options.keep),
+  if (options.save.empty() && (options.keep.best > 0 || options.keep.every))
+    return usage("--keep-best and --keep-every need --save", "give --save DIR");
+  if (options.keep.best > 0 && options.evalData.empty())
+    return usage("--keep-best needs --eval-data", "its loss says which states are best");
+  if (options.keep.newest < KeepRule::kLeast)
+    return usage(fmt::format("--keep {}: two checkpoints are kept at least", options.keep.newest),
                  "the newest one may turn out to be damaged");
   if (options.resume == "auto" && options.save.empty())
     return usage("--resume auto needs --save",

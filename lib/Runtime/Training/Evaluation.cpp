@@ -1,7 +1,6 @@
 //===- Evaluation.cpp - The loss of held-out data -------------------------------===//
 #include "Evaluation.h"
 
-#include "RunData.h"
 #include "StepOutcome.h"
 
 #include <fmt/format.h>
@@ -65,10 +64,11 @@ static Status addBatch(Executor &executor, Team &team, const DataSource &data, c
   return {};
 }
 
-Result<std::optional<double>> evaluate(Executor &executor, Team &team, DataSource &data, Targets &targets,
-                                       const std::function<Result<bool>()> &stop) {
+Result<std::optional<double>> Evaluation::evaluate(DataSource &data) {
+  Executor &executor = *parts.executor;
   if (!hasLoss(executor.whole()))
-    return Error{ExitCode::Corrupt, "no output 'eval_loss'", "compile the model again with ds-opt"};
+    return Error{ExitCode::Corrupt, parts.options.program + ": no output 'eval_loss'",
+                 "compile the model again with ds-opt"};
   WeightedMean mean;
   for (uint64_t batch = 0; batch < data.numBatches(); ++batch) {
     const Result<bool> stopped = stop();
@@ -76,17 +76,30 @@ Result<std::optional<double>> evaluate(Executor &executor, Team &team, DataSourc
       return stopped.error();
     if (*stopped)
       return std::optional<double>();
-    const Result<std::optional<TargetCounts>> counts = targets.count(data, batch, /*accumulation=*/1);
+    const Result<std::optional<TargetCounts>> counts = parts.targets->count(data, batch, /*accumulation=*/1);
     if (!counts)
       return counts.error();
     if (*counts && (*counts)->total == 0)
       continue;
     if (Status status = data.fill(batch, 0, dataPositionOf(executor), destinationsOf(executor, 0)); !status)
       return status.error();
-    if (Status status = addBatch(executor, team, data, targets, *counts, mean); !status)
+    if (Status status = addBatch(executor, parts.team, data, *parts.targets, *counts, mean); !status)
       return status.error();
   }
   return mean.weight > 0 ? Result<std::optional<double>>(mean.sum / mean.weight) : withoutTargets(data);
+}
+
+Result<std::vector<EvalLoss>> Evaluation::evaluate() {
+  std::vector<EvalLoss> losses;
+  for (HeldOut &held : parts.data.heldOut()) {
+    const Result<std::optional<double>> loss = evaluate(held.source);
+    if (!loss)
+      return loss.error();
+    if (!*loss)
+      return std::vector<EvalLoss>();
+    losses.push_back({held.name, **loss});
+  }
+  return losses;
 }
 
 } // namespace ds::rt

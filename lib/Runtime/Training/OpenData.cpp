@@ -89,9 +89,9 @@ Result<DataSource> openTrainingData(const TrainOptions &options, const Program &
       "give the same data and order, or --new-data to begin with others at their start"};
 }
 
-Result<DataSource> openHeldOutData(const TrainOptions &options, const Program &program) {
-  Result<DataOptions> data =
-      commonOptions(options.evalData.empty() ? options.data : options.evalData, options, program);
+Result<DataSource> openHeldOutData(const std::string &path, const TrainOptions &options,
+                                   const Program &program) {
+  Result<DataOptions> data = commonOptions(path, options, program);
   if (!data)
     return data.error();
   data->accumulation = 1;

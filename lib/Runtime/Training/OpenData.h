@@ -15,8 +15,9 @@ namespace ds::rt {
 Result<DataSource> openTrainingData(const TrainOptions &options, const Program &program, uint64_t seed,
                                     const Manifest *resumed, std::function<void(std::string)> notice);
 
-/// Opens `--eval-data`.
-Result<DataSource> openHeldOutData(const TrainOptions &options, const Program &program);
+/// Opens held-out data, of `--eval-data` or for `--eval-only`.
+Result<DataSource> openHeldOutData(const std::string &path, const TrainOptions &options,
+                                   const Program &program);
 
 } // namespace ds::rt
 

@@ -34,6 +34,14 @@ Status checkWritable(const char *option, const std::string &path) {
   return path.empty() ? Status() : checkOutputPath({option, path});
 }
 
+/// How many held-out data there are, and what they are called.
+std::string spellNames(const std::vector<EvalData> &sets) {
+  std::string text = fmt::format("{} given", sets.size());
+  for (const EvalData &each : sets)
+    text += each.name.empty() ? "" : ", " + each.name;
+  return text;
+}
+
 /// Brings the parts of a run about, in order.
 class Preparation {
 public:
@@ -260,6 +268,8 @@ Status Preparation::agree() {
       {"the number of steps", std::to_string(run.numSteps)},
       {"--eval-only", options.evalOnly ? "given" : "not given"},
       {"--eval-every", std::to_string(options.evalEvery)},
+      {"the held-out data", spellNames(options.evalData)},
+      {"--keep-best", std::to_string(options.keep.best)},
       {"--check-replicas", std::to_string(options.checkReplicas)},
       {"--on-nan, --on-spike and what spikes are", spell(options.loss)},
       {"--save-weights", options.saveWeights.empty() ? "not given" : "given"},

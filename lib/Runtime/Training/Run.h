@@ -2,6 +2,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_RUN_H
 #define DS_LIB_RUNTIME_TRAINING_RUN_H
 
+#include "Evaluation.h"
 #include "LossKeeper.h"
 #include "ReplicaCheck.h"
 #include "RunParts.h"
@@ -14,7 +15,10 @@ namespace ds::rt {
 class Run {
 public:
   /// Of what prepareRun has made, which outlives the run.
-  explicit Run(RunParts &parts) : parts(parts), report(parts), losses(parts), stepsDone(parts.start.step()) {}
+  explicit Run(RunParts &parts) : parts(parts), report(parts), losses(parts), stepsDone(parts.start.step()) {
+    if (const Checkpoint *from = parts.start.checkpoint())
+      evaluations = from->manifest().evaluations;
+  }
 
   /// All steps and what follows them, or what `--eval-only` asks for.
   Status make();
@@ -37,7 +41,7 @@ private:
   Result<SaveNeeds> agreeAfterStep();
   Status saveIfDue(const SaveNeeds &needs);
   bool evaluatesAfter(uint64_t index) const;
-  Status evaluateInto(std::optional<double> &loss);
+  Status evaluateAfterStep(StepRecord &record, SaveNeeds &needs);
   uint64_t samplesSeen() const { return parts.data.training().position(losses.batchOf(stepsDone)); }
   uint64_t tokensSeen() const {
     return parts.start.tokens() + tokens * (losses.batchOf(stepsDone) - parts.start.step());
@@ -50,9 +54,14 @@ private:
   RunReport report;
   LossKeeper losses;
   std::optional<ReplicaCheck> replicas;
-  uint64_t tokens = 0;   ///< of a step
-  uint64_t stepsDone;    ///< those of runs before this one included
-  bool stopping = false; ///< some rank was asked to end
+  Evaluation heldOut{parts, [this]() -> Result<bool> {
+                       const Status agreed = agreeToStop();
+                       return agreed ? Result<bool>(stopping) : Result<bool>(agreed.error());
+                     }};
+  std::vector<EvalLoss> evaluations; ///< after stepsDone; empty: they were not evaluated
+  uint64_t tokens = 0;               ///< of a step
+  uint64_t stepsDone;                ///< those of runs before this one included
+  bool stopping = false;             ///< some rank was asked to end
 };
 
 } // namespace ds::rt

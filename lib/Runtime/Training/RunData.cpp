@@ -30,8 +30,11 @@ std::vector<void *> destinationsOf(const Executor &executor, uint32_t microBatch
 }
 
 Status RunData::open(const Program &program, const RunStart &start) {
+  for (const EvalData &which : options.evalData)
+    if (Status status = openHeldOut(which, program); !status)
+      return status;
   if (options.evalOnly)
-    return openHeldOut(program);
+    return held.empty() ? openHeldOut({"", options.data}, program) : Status();
   const Checkpoint *checkpoint = start.checkpoint();
   std::function<void(std::string)> notice;
   if (team.leads())
@@ -41,15 +44,15 @@ Status RunData::open(const Program &program, const RunStart &start) {
   if (!source)
     return source.error();
   data.emplace(std::move(*source));
-  return options.evalData.empty() ? Status() : openHeldOut(program);
+  return {};
 }
 
-Status RunData::openHeldOut(const Program &program) {
-  Result<DataSource> source = openHeldOutData(options, program);
+Status RunData::openHeldOut(const EvalData &which, const Program &program) {
+  Result<DataSource> source = openHeldOutData(which.data, options, program);
   if (!source)
     return source.error();
-  held.emplace(std::move(*source));
-  return checkHeldOut(*held, program.mesh.size(program.dataAxes));
+  held.push_back({which.name, std::move(*source)});
+  return checkHeldOut(held.back().source, program.mesh.size(program.dataAxes));
 }
 
 Status RunData::fill(Executor &executor, uint64_t batch, uint32_t microBatch) {
@@ -79,14 +82,20 @@ Result<std::string> RunData::signOf(DataSource &source, uint64_t batch, const Ex
 }
 
 Status RunData::addFacts(const Executor &executor, uint64_t step, Facts &facts) {
-  for (auto [name, source, batch] :
-       {std::tuple("the data", &data, step), {"the held-out data", &held, uint64_t(0)}}) {
-    Result<std::string> sign =
-        *source ? signOf(**source, batch, executor) : Result<std::string>(std::string("none"));
+  const auto add = [&](std::string name, DataSource &source, uint64_t batch) -> Status {
+    Result<std::string> sign = signOf(source, batch, executor);
     if (!sign)
       return sign.error();
-    facts.emplace_back(name, *sign);
-  }
+    facts.emplace_back(std::move(name), *sign);
+    return {};
+  };
+  if (data)
+    if (Status status = add("the data", *data, step); !status)
+      return status;
+  for (HeldOut &each : held)
+    if (Status status = add("the held-out data" + (each.name.empty() ? "" : " " + each.name), each.source, 0);
+        !status)
+      return status;
   return {};
 }
 

@@ -183,7 +183,8 @@ void RunReport::skip() {
 void RunReport::write(const StepRecord &record, uint64_t samples, bool last) {
   if (line) {
     const std::string text = line->spell(record);
-    if (printed->isNext(record.step, static_cast<double>(nowNs()) * 1e-9, last || record.evalLoss))
+    if (printed->isNext(record.step, static_cast<double>(nowNs()) * 1e-9,
+                        last || !record.evaluations.empty()))
       printLine(text);
   }
   writeLog(record);

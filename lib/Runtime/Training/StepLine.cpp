@@ -67,6 +67,16 @@ void StepLine::add(std::string &line, const char *name, const std::string &text,
                   text, coloured ? "\033[0m" : "", "", width - text.size());
 }
 
+/// "eval_loss 3.25", or with names "eval_loss 3.25 of valid, 2.5 of code".
+static std::string spellEvaluations(std::span<const EvalLoss> losses) {
+  std::string text = "eval_loss ";
+  for (const EvalLoss &each : losses) {
+    text += fmt::format("{}{:.6g}", &each == losses.data() ? "" : ", ", each.loss);
+    text += each.name.empty() ? "" : " of " + each.name;
+  }
+  return text;
+}
+
 std::string StepLine::timeLeft(const StepRecord &record) {
   if (record.stepSeconds && std::exchange(sawFirst, true)) {
     seconds += *record.stepSeconds;
@@ -108,8 +118,8 @@ std::string StepLine::spell(const StepRecord &record) {
       Tone::Dim);
   if (const std::string left = timeLeft(record); !left.empty())
     add(line, "left", fmt::format("{} left", left), Tone::Dim);
-  if (record.evalLoss)
-    add(line, "eval_loss", fmt::format("eval_loss {:.6g}", *record.evalLoss), Tone::Good);
+  if (!record.evaluations.empty())
+    add(line, "eval_loss", spellEvaluations(record.evaluations), Tone::Good);
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
 }

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace ds::rt {
@@ -88,13 +89,16 @@ RunPosition Run::position() const {
   const uint64_t seed = parts.start.seed();
   const Checkpoint *from = options.newData ? nullptr : parts.start.checkpoint();
   const bool shuffled = options.shuffle || (from && from->manifest().data.shuffle);
-  return {stepsDone, seed, {parts.data.training().sign(), samplesSeen(), tokensSeen(), shuffled, seed}};
+  return {stepsDone,
+          seed,
+          {parts.data.training().sign(), samplesSeen(), tokensSeen(), shuffled, seed},
+          evaluations};
 }
 
 bool Run::evaluatesAfter(uint64_t index) const {
   const TrainOptions &options = parts.options;
   const bool last = index + 1 == parts.numSteps;
-  return parts.data.heldOut() && !stopping &&
+  return !parts.data.heldOut().empty() && !stopping &&
          (last || (options.evalEvery > 0 && (index + 1) % options.evalEvery == 0));
 }
 
@@ -180,16 +184,17 @@ Status Run::step(uint64_t index) {
   if (!done)
     return done.error();
   stepsDone = *done;
+  evaluations.clear();
   return stepsDone <= index ? Status() : endStep(*record, index); // unless it went back
 }
 
 /// What follows a step that the run keeps.
 Status Run::endStep(StepRecord &record, uint64_t index) {
-  const Result<SaveNeeds> needs = agreeAfterStep();
+  Result<SaveNeeds> needs = agreeAfterStep();
   if (!needs)
     return needs.error();
   if (evaluatesAfter(index))
-    if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
+    if (Status evaluated = evaluateAfterStep(record, *needs); !evaluated)
       return evaluated;
   addPosition(record);
   report.write(record, samplesSeen(), /*last=*/record.step == parts.numSteps || stopping);
@@ -201,43 +206,52 @@ Status Run::endStep(StepRecord &record, uint64_t index) {
   return saveIfDue(*needs);
 }
 
-/// The held-out loss, unless the run is asked to end meanwhile.
-Status Run::evaluateInto(std::optional<double> &loss) {
-  Result<std::optional<double>> mean =
-      evaluate(*parts.executor, parts.team, *parts.data.heldOut(), *parts.targets, [this]() -> Result<bool> {
-        const Status agreed = agreeToStop();
-        return agreed ? Result<bool>(stopping) : Result<bool>(agreed.error());
-      });
-  if (!mean && mean.error().code == ExitCode::Corrupt)
-    return Error{mean.error().code, parts.options.program + ": " + mean.error().message, mean.error().hint};
-  if (!mean)
-    return mean.error();
+/// The held-out losses of the step, which may be worth a checkpoint.
+Status Run::evaluateAfterStep(StepRecord &record, SaveNeeds &needs) {
+  Result<std::vector<EvalLoss>> losses = heldOut.evaluate();
+  if (!losses)
+    return losses.error();
   report.skip();
-  loss = *mean;
+  record.evaluations = evaluations = std::move(*losses);
+  if (!parts.checkpointer || parts.options.keep.best == 0)
+    return {};
+  const Result<bool> isBest = parts.team.anyOf(parts.checkpointer->isAmongBest(evaluations));
+  if (!isBest)
+    return isBest.error();
+  needs.isDue |= *isBest;
   return {};
 }
 
+/// The losses of all data, one after another on the terminal, and as one line of the log.
 Status Run::evaluateAlone() {
-  if (parts.team.leads())
-    report.printHeadOf(*parts.data.heldOut());
   StepRecord record;
   record.step = parts.start.step();
   record.time = secondsSince1970();
-  const int64_t begin = nowNs();
-  if (Status evaluated = evaluateInto(record.evalLoss); !evaluated)
-    return evaluated;
-  if (!record.evalLoss)
-    return Error{ExitCode::Interrupted, "interrupted before the end of the data; no loss is known", ""};
-  if (parts.team.leads())
-    printLine(fmt::format("eval_loss {:.9g}  after step {}  {} batches in {:.3g} s", *record.evalLoss,
-                          parts.start.step(), parts.data.heldOut()->numBatches(),
-                          static_cast<double>(nowNs() - begin) * 1e-9));
+  for (HeldOut &held : parts.data.heldOut()) {
+    if (parts.team.leads())
+      report.printHeadOf(held.source);
+    const int64_t begin = nowNs();
+    const Result<std::optional<double>> loss = heldOut.evaluate(held.source);
+    if (!loss)
+      return loss.error();
+    if (!*loss)
+      return Error{ExitCode::Interrupted, "interrupted before the end of the data; no loss is known", ""};
+    record.evaluations.push_back({held.name, **loss});
+    if (parts.team.leads())
+      printLine(fmt::format("eval_loss {:.9g}{}  after step {}  {} batches in {:.3g} s", **loss,
+                            held.name.empty() ? "" : " of " + held.name, parts.start.step(),
+                            held.source.numBatches(), static_cast<double>(nowNs() - begin) * 1e-9));
+  }
   report.writeLog(record);
-  if (!std::isfinite(*record.evalLoss))
-    return Error{ExitCode::Diverged,
-                 fmt::format("'{}': the held-out loss is {}", parts.data.heldOut()->path(), *record.evalLoss),
-                 "look for samples that are not finite, and at the weights: " + parts.start.weights()};
-  return {};
+  const auto lost = std::ranges::find_if(record.evaluations,
+                                         [](const EvalLoss &each) { return !std::isfinite(each.loss); });
+  if (lost == record.evaluations.end())
+    return {};
+  const auto number = static_cast<size_t>(lost - record.evaluations.begin());
+  return Error{
+      ExitCode::Diverged,
+      fmt::format("'{}': the held-out loss is {}", parts.data.heldOut()[number].source.path(), lost->loss),
+      "look for samples that are not finite, and at the weights: " + parts.start.weights()};
 }
 
 Status Run::finish() {

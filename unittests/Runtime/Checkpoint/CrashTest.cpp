@@ -26,7 +26,7 @@ Model modelOn(uint32_t ranks) {
 /// Saves and removes what is too old, as a run does.
 Status saveAndPrune(FileLayer &layer, const Model &model, const std::string &root, uint64_t step) {
   const Result<std::string> path = save(layer, model, root, step);
-  return path ? pruneCheckpoints(layer, root, 2) : Status(path.error());
+  return path ? pruneCheckpoints(layer, root, {.newest = 2}) : Status(path.error());
 }
 
 /// The newest whole checkpoint, which reads as it was written; 0: there is none.

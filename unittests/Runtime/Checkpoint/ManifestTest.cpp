@@ -24,6 +24,7 @@ Manifest example() {
   manifest.accumulation = 3;
   manifest.seed = UINT64_MAX;
   manifest.data = {"15 samples", 96, 4096, true, 7};
+  manifest.evaluations = {{"valid", 0.1}, {"a \"b\"", INFINITY}};
   Layout layout;
   layout.cuts = {AxisSet(), AxisSet{2}};
   layout.bucket = {0, 1};
@@ -56,6 +57,10 @@ TEST(Manifest, readsWhatItSpells) {
   EXPECT_EQ(read->run, "0123abcd");
   EXPECT_EQ(read->seed, UINT64_MAX);
   EXPECT_EQ(read->data.samples, 96u);
+  ASSERT_EQ(read->evaluations.size(), 2u);
+  EXPECT_EQ(read->evaluations[0], example().evaluations[0]) << "to the bit";
+  EXPECT_EQ(read->evaluations[1].name, "a \"b\"");
+  EXPECT_TRUE(std::isnan(read->evaluations[1].loss)) << "JSON has no infinity";
   EXPECT_EQ(read->tensors[0].held, FileDType::BF16);
 }
 

@@ -113,7 +113,7 @@ TEST_F(NodePartsTest, prunesWhatIsNotEverywhereAsIfItWereNotThere) {
   for (uint64_t step = 1; step <= 6; ++step)
     ASSERT_TRUE(savePart(modelOf(2), of(0), nodes, 0, step, "save" + std::to_string(step)));
   const std::set<std::string> everywhere = {"save1", "save3", "save5"};
-  ASSERT_TRUE(pruneCheckpoints(systemFiles(), of(0), 2, &everywhere));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), of(0), {.newest = 2}, &everywhere));
   std::vector<uint64_t> left;
   const Result<StoreListing> listing = listCheckpoints(of(0));
   for (const StoredCheckpoint &each : listing->checkpoints)

@@ -36,7 +36,7 @@ protected:
   /// Prunes, keeping two; what stays is in `notices`.
   Status prune(FileLayer &layer = systemFiles()) {
     notices.clear();
-    return pruneCheckpoints(layer, store, 2, nullptr,
+    return pruneCheckpoints(layer, store, {.newest = 2}, nullptr,
                             [this](const Error &why) { notices.push_back(why.message); });
   }
   std::vector<std::string> names() const {

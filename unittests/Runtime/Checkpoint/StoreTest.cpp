@@ -84,9 +84,9 @@ TEST_F(Store, twoStayAtLeast) {
   for (uint64_t step = 1; step <= 5; ++step)
     saveStep(step);
   ASSERT_TRUE(beginSave(systemFiles(), root, 6));
-  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 3));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, {.newest = 3}));
   EXPECT_THAT(names(root), testing::ElementsAre("step-3", "step-4", "step-5"));
-  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 0));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, {.newest = 0}));
   EXPECT_THAT(names(root), testing::ElementsAre("step-4", "step-5"));
 }
 
@@ -95,7 +95,7 @@ TEST_F(Store, damagedOnesDoNotCount) {
   for (uint64_t step = 1; step <= 4; ++step)
     saveStep(step);
   fs::remove(root + "/step-4/manifest.json");
-  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 2));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, {.newest = 2}));
   EXPECT_THAT(names(root), testing::ElementsAre("step-2", "step-3", "step-4"));
 }
 
@@ -117,7 +117,7 @@ TEST_F(Store, whatIsHalfRemovedGoesWithTheNext) {
   EXPECT_STREQ(spellOrigin("step-1"), "left by an unfinished removal");
   EXPECT_STREQ(spellOrigin("step-1.old-ab"), "left by an unfinished removal");
   EXPECT_STREQ(spellOrigin("step-1.tmp-ab"), "left by an unfinished save");
-  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 2));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, {.newest = 2}));
   EXPECT_THAT(names(root), testing::ElementsAre("step-3", "step-4", "step-5", "step-6"));
 }
 
@@ -136,7 +136,7 @@ TEST_F(Store, whatIsSetAsideIsNoCheckpoint) {
   EXPECT_EQ(listing->checkpoints[0].name, "step-2");
   EXPECT_THAT(listing->aside, testing::ElementsAre((*renamed)[1].second, (*renamed)[0].second));
   EXPECT_TRUE(listing->leftovers.empty());
-  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, 2));
+  ASSERT_TRUE(pruneCheckpoints(systemFiles(), root, {.newest = 2}));
   EXPECT_EQ(names(root).size(), 4u);
 }
 

@@ -61,26 +61,32 @@ TEST_F(Collect, leftoversGoAndCheckpointsStay) {
 
 TEST_F(Collect, theNewestStayAndTwoAlways) {
   saveSteps({1, 2, 3, 4, 10});
-  ASSERT_TRUE(collect({.keep = 3}));
+  ASSERT_TRUE(collect({.keep = KeepRule{.newest = 3}}));
   EXPECT_THAT(removed, ElementsAre("step-1", "step-2"));
-  ASSERT_TRUE(collect({.keep = 0}));
+  ASSERT_TRUE(collect({.keep = KeepRule{.newest = 0}}));
   EXPECT_THAT(names(), ElementsAre("step-10", "step-4"));
 }
 
 TEST_F(Collect, aDryRunTouchesNothing) {
   saveSteps({1, 2, 3});
   const std::string left = leave(4);
-  ASSERT_TRUE(collect({.keep = 2, .damaged = true, .dryRun = true}));
+  ASSERT_TRUE(collect({.keep = KeepRule{.newest = 2}, .damaged = true, .dryRun = true}));
   EXPECT_THAT(removed, ElementsAre(left, "step-1"));
   EXPECT_THAT(names(), ElementsAre("step-1", "step-2", "step-3", left));
   EXPECT_FALSE(fs::exists(root + "/.lock"));
+}
+
+TEST_F(Collect, thoseOfSomeStepsStay) {
+  saveSteps({1, 2, 3, 4, 10});
+  ASSERT_TRUE(collect({.keep = KeepRule{.newest = 2, .every = 2}}));
+  EXPECT_THAT(removed, ElementsAre("step-1", "step-3"));
 }
 
 /// Damaged ones do not count among those that stay, and go only if that is asked for.
 TEST_F(Collect, damagedOnesGoWhenAskedFor) {
   saveSteps({1, 2, 3, 4});
   fs::remove(root + "/step-4" + kFile);
-  ASSERT_TRUE(collect({.keep = 2}));
+  ASSERT_TRUE(collect({.keep = KeepRule{.newest = 2}}));
   EXPECT_THAT(names(), ElementsAre("step-2", "step-3", "step-4"));
   EXPECT_THAT(notices, ElementsAre(HasSubstr("stays, for --damaged was not given: ")));
   ASSERT_TRUE(collect({.damaged = true}));
@@ -141,7 +147,7 @@ TEST_F(Collect, whatNoSaveHasMadeStays) {
   writeText(root + "/" + left + "/notes.txt", "x");
   writeText(root + "/step-1/notes.txt", "x");
   for (const bool dryRun : {true, false}) {
-    ASSERT_TRUE(collect({.keep = 2, .dryRun = dryRun}));
+    ASSERT_TRUE(collect({.keep = KeepRule{.newest = 2}, .dryRun = dryRun}));
     EXPECT_THAT(removed, IsEmpty());
     EXPECT_THAT(notices, ElementsAre(HasSubstr("stays: no save has made 'notes.txt'"),
                                      HasSubstr("step-1' stays: no save has made 'notes.txt'")));

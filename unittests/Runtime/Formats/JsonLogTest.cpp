@@ -94,7 +94,7 @@ TEST_F(JsonLogTest, SaysWhenAndAfterHowMuch) {
 TEST_F(JsonLogTest, AbsentValuesHaveNoKey) {
   EXPECT_EQ(toJson(step(7)), R"({"step":7})");
   StepRecord record = step(8);
-  record.evalLoss = 0.5;
+  record.evaluations = {{"", 0.5}};
   EXPECT_EQ(toJson(record), R"({"step":8,"eval_loss":0.5})");
   record.skipped = true;
   record.targets = 0;
@@ -112,6 +112,14 @@ TEST_F(JsonLogTest, NonFiniteValuesAreNullAndNamed) {
   EXPECT_TRUE(json["grad_norm"].is_null());
   EXPECT_EQ(json["loss_scale"], 1.0);
   EXPECT_EQ(json["non_finite"], (nlohmann::json{{"loss", "nan"}, {"grad_norm", "inf"}, {"lr", "-inf"}}));
+}
+
+/// The first one is eval_loss too, which is all that readers of one evaluation know.
+TEST_F(JsonLogTest, EvaluationsHaveTheirNames) {
+  StepRecord record = step(3);
+  record.evaluations = {{"valid", 0.5}, {"co\"de", NAN}};
+  EXPECT_EQ(toJson(record), R"({"step":3,"eval_loss":0.5,"eval":{"valid":0.5,"co\"de":null},)"
+                            R"("non_finite":{"eval.co\"de":"nan"}})");
 }
 
 TEST_F(JsonLogTest, NumbersReadBackExactly) {

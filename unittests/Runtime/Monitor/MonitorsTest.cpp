@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <map>
 
 using namespace ds;
 using namespace ds::rt;
@@ -55,6 +56,18 @@ TEST_F(MonitorsTest, TablesAreDeepSpeeds) {
   EXPECT_EQ(table("Train_Samples_train_loss.csv"), "step,train_loss\n8,1\n16,0.5\n24,nan\n");
   EXPECT_EQ(table("Train_Samples_lr.csv"), "step,lr\n8,0.25\n16,0.25\n24,0.25\n");
   EXPECT_FALSE(fs::exists(root + "/csv/job/Train_Samples_loss_scale.csv")) << "the program has none";
+}
+
+TEST_F(MonitorsTest, EachEvaluationHasATable) {
+  StepRecord record;
+  record.step = 1;
+  record.evaluations = {{"valid", 3.25}, {"code", 2.5}};
+  std::map<std::string, double> values;
+  for (const Scalar &each : scalarsOf(record))
+    values[each.tag] = each.value;
+  EXPECT_EQ(values, (std::map<std::string, double>{{"Train/Samples/eval_loss", 3.25},
+                                                   {"Train/Samples/eval_loss_valid", 3.25},
+                                                   {"Train/Samples/eval_loss_code", 2.5}}));
 }
 
 /// A run that goes on behind step 2 makes step 3 again: its old row goes.

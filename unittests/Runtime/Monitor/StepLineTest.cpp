@@ -43,6 +43,15 @@ TEST(StepLineTest, TheTimeThatIsLeftIsTheMeanOfAllButTheFirst) {
   EXPECT_THAT(line.spell(record(100, 1, 3)), Not(HasSubstr("left")));
 }
 
+TEST(StepLineTest, EvaluationsHaveTheirNames) {
+  StepRecord made = record(1, 1, 1);
+  made.evaluations = {{"", 3.25}};
+  EXPECT_THAT(StepLine(9, 0, {}, false).spell(made), testing::EndsWith("  eval_loss 3.25"));
+  made.evaluations = {{"valid", 3.25}, {"code", 2.5}};
+  EXPECT_THAT(StepLine(9, 0, {}, false).spell(made),
+              testing::EndsWith("  eval_loss 3.25 of valid, 2.5 of code"));
+}
+
 TEST(StepLineTest, Durations) {
   EXPECT_EQ(durationText(9.4), "0:09");
   EXPECT_EQ(durationText(3723), "1:02:03");

@@ -17,6 +17,7 @@
 #define DS_RUNTIME_CHECKPOINT_MANIFEST_H
 
 #include "ds/Runtime/Checkpoint/Digest.h"
+#include "ds/Runtime/Formats/EvalLoss.h"
 #include "ds/Runtime/Formats/FileDType.h"
 #include "ds/Runtime/Program/Layout.h"
 #include "ds/Runtime/Program/Program.h"
@@ -90,6 +91,7 @@ struct Manifest {
   uint32_t microBatch = 1, accumulation = 1;
   uint64_t seed = 0; ///< of initialisation and dropout
   DataCursor data;
+  std::vector<EvalLoss> evaluations; ///< after this step, in the order of --eval-data; finite or not
   std::vector<CheckpointTensor> tensors;
   uint64_t chunkBytes = uint64_t(4) << 20;
   std::string save;                  ///< letters that all parts of one save have; empty: it has no parts

@@ -15,6 +15,7 @@
 #ifndef DS_RUNTIME_CHECKPOINT_STORE_H
 #define DS_RUNTIME_CHECKPOINT_STORE_H
 
+#include "ds/Runtime/Checkpoint/Keep.h"
 #include "ds/Runtime/Checkpoint/Manifest.h"
 #include "ds/Runtime/Files/FileLayer.h"
 #include "ds/Support/Descriptor.h"
@@ -33,6 +34,7 @@ struct StoredCheckpoint {
   std::string problem; ///< why it is none: "has no manifest.json"; empty where all its files are there
   std::string save;    ///< of what other nodes have parts of too: letters of the save; else empty
   std::string run;     ///< Manifest::run; empty also where that cannot be read
+  std::vector<EvalLoss> evaluations; ///< Manifest::evaluations
   bool hasManifest = false;
   bool isLink = false; ///< it lies elsewhere: read as any other, never removed, and not counted by --keep
 };
@@ -92,11 +94,11 @@ Status checkRemovable(const std::string &directory);
 /// Hears of each that stays though it was to go, and why.
 using StaysNotice = std::function<void(const Error &)>;
 
-/// Removes all but the newest `keep` whole checkpoints, two at least, and what unfinished saves have left.
-/// Damaged ones and links stay; so does what removeCheckpoint refuses, of which `stays` hears. Requires the
-/// lock, and that no save is under way. Parts of saves count where all nodes have theirs: those of
+/// Removes the whole checkpoints that `rule` does not keep, and what unfinished saves have left. Damaged ones
+/// and links stay; so does what removeCheckpoint refuses, of which `stays` hears. Requires the lock, and that
+/// no save is under way. Parts of saves count where all nodes have theirs: those of
 /// `everywhere`, if that is given; others go as soon as so many newer ones are there.
-Status pruneCheckpoints(FileLayer &layer, const std::string &root, uint32_t keep,
+Status pruneCheckpoints(FileLayer &layer, const std::string &root, const KeepRule &rule,
                         const std::set<std::string> *everywhere = nullptr, const StaysNotice &stays = {});
 
 /// Takes checkpoints out of the way of a run that has gone back before them: they get another name, under

@@ -2,6 +2,7 @@
 #ifndef DS_RUNTIME_CHECKPOINTTOOL_COLLECT_H
 #define DS_RUNTIME_CHECKPOINTTOOL_COLLECT_H
 
+#include "ds/Runtime/Checkpoint/Keep.h"
 #include "ds/Runtime/CheckpointTool/Place.h"
 
 #include <cstdint>
@@ -11,11 +12,10 @@ namespace ds::rt {
 
 struct CollectOptions {
   std::string root = {};
-  std::optional<uint32_t> keep =
-      {};                ///< whole checkpoints that stay, the newest ones, two at least; none: all
-  bool damaged = false;  ///< also those that are not whole
-  bool setAside = false; ///< also those that a run has set aside which went back before them
-  bool dryRun = false;   ///< only say what would go
+  std::optional<KeepRule> keep = {}; ///< whole checkpoints that stay; none: all
+  bool damaged = false;              ///< also those that are not whole
+  bool setAside = false;             ///< also those that a run has set aside which went back before them
+  bool dryRun = false;               ///< only say what would go
 };
 
 /// Something that was removed, or would be.

@@ -11,6 +11,7 @@
 #define DS_RUNTIME_FORMATS_JSONLOG_H
 
 #include "ds/Runtime/Files/AppendedFile.h"
+#include "ds/Runtime/Formats/EvalLoss.h"
 #include "ds/Runtime/Program/Program.h"
 #include "ds/Support/Error.h"
 
@@ -27,8 +28,8 @@ using SentBytes = std::map<std::string, std::map<std::string, uint64_t>>;
 
 /// What is known after a step. The keys of the JSON, in this order: step, time, samples, tokens, loss,
 /// grad_norm, lr, loss_scale, skipped, targets, step_seconds, samples_per_second, peak_bytes, comm_bytes,
-/// communication_bytes_by_axes, comm_seconds, comm_exposed_seconds, eval_loss, graph, graph_reason,
-/// non_finite.
+/// communication_bytes_by_axes, comm_seconds, comm_exposed_seconds, eval_loss (of the first
+/// evaluation), eval (of all that have names), graph, graph_reason, non_finite.
 struct StepRecord {
   uint64_t step = 0;               ///< counts from 1
   std::optional<double> time;      ///< after it and its evaluation: seconds since 1970, UTC
@@ -51,7 +52,7 @@ struct StepRecord {
   std::optional<SentBytes> sentBytes;       ///< by this rank in the step, as plans count them
   std::optional<double> commSeconds;        ///< in them, on all streams
   std::optional<double> commExposedSeconds; ///< that compute stood still for them
-  std::optional<double> evalLoss;           ///< after the steps at which held-out data was evaluated
+  std::vector<EvalLoss> evaluations;        ///< after the steps at which held-out data were evaluated
   std::optional<bool> graph;                ///< on a GPU: the step was started as one recorded graph
   std::string graphReason;                  ///< why steps cannot be; empty if they can
 };

@@ -2,12 +2,14 @@
 #ifndef DS_RUNTIME_JOB_TRAINOPTIONS_H
 #define DS_RUNTIME_JOB_TRAINOPTIONS_H
 
+#include "ds/Runtime/Checkpoint/Keep.h"
 #include "ds/Runtime/Comm/Communicator.h"
 #include "ds/Runtime/Job/LossRules.h"
 
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace ds::rt {
 
@@ -17,6 +19,12 @@ enum class SaveMode : uint8_t { Async, Sync };
 /// In place of a weights file: initial values from the seed.
 inline constexpr const char *kFromSeed = "none";
 
+/// Held-out data.
+struct EvalData {
+  std::string name; ///< of NAME=DATA; empty: the only ones, without a name
+  std::string data; ///< as TrainOptions::data
+};
+
 /// The command line of ds-run. Empty strings mean that the option was not given.
 struct TrainOptions {
   std::string program;
@@ -24,11 +32,11 @@ struct TrainOptions {
   std::string tokenDtype;               ///< of a token stream without header: u16 or u32
   std::optional<int64_t> documentToken; ///< ends a document of a token stream; also of the held-out data
   bool resetPositions = false, resetAttention = false;
-  std::string evalData;
-  bool evalOnly = false;  ///< the loss of `evalData`, or of `data`, and no step
-  uint64_t evalEvery = 0; ///< steps between evaluations; 0: only after the last step
-  std::string weights;    ///< a file or directory, or kFromSeed
-  std::string adapter;    ///< a folder of PEFT; empty: drawn, or in `weights`
+  std::vector<EvalData> evalData; ///< in the order given: the first ones' loss says which states are best
+  bool evalOnly = false;          ///< the loss of `evalData`, or of `data`, and no step
+  uint64_t evalEvery = 0;         ///< steps between evaluations; 0: only after the last step
+  std::string weights;            ///< a file or directory, or kFromSeed
+  std::string adapter;            ///< a folder of PEFT; empty: drawn, or in `weights`
   std::string saveWeights;
   std::string logJsonl;
   bool logAllRanks = false;         ///< each rank writes a log, named as its trace
@@ -39,7 +47,7 @@ struct TrainOptions {
   std::string save;       ///< directory of checkpoints
   uint64_t saveEvery = 0; ///< steps between checkpoints; 0: after the last step only
   double saveSeconds = 0; ///< or when so many seconds have passed; 0: never
-  uint32_t keep = 2;      ///< newest checkpoints that stay, two at least
+  KeepRule keep;          ///< which checkpoints stay
   SaveMode saveMode = SaveMode::Async;
   bool verifySaves = false; ///< read a new checkpoint again before an old one goes
   std::string resume;       ///< a checkpoint, a directory of them, or "auto": the newest in `save`
