@@ -144,7 +144,7 @@ struct Attention {
     groups = k.shape[2];
     causal = call.params[0] != 0;
     scale = static_cast<float>(asDouble(call.params[1]));
-    const bool hasForm = call.numParams > 2;
+    const bool hasForm = call.numParams > 3; // three: a block, which is cuDNN's
     const int64_t all = queries + keys, window = hasForm && call.params[2] != 0 ? call.params[2] : all;
     before = minOf(window, all) - 1;
     after = causal ? 0 : before;

@@ -79,6 +79,22 @@ struct AttentionCall {
   float cap;             ///< of scores before mask and slopes; 0: none
 };
 
+/// Elements of a head that are added at once.
+constexpr int kAttentionVector = 8;
+/// What one block of scores gives of a gradient, and where it goes (AttentionParts.cu).
+struct AttentionPart {
+  const void *part;                    ///< packed rows, heads and elements, of the entry's type
+  float *sum;                          ///< likewise; not read where `begins`, not written where `ends`
+  void *out;                           ///< where `ends`: the first row of the gradient
+  int64_t rows, rowStride, headStride; ///< strides of `out`
+  int32_t heads;
+  int32_t begins, ends; ///< the part is the first of its sum, the last one
+};
+struct AttentionPartsCall {
+  AttentionPart parts[3]; ///< of queries, keys and values
+  int32_t size;           ///< of a head, a multiple of kAttentionVector
+};
+
 /// A convolution's two operands and its result, packed, in the order of its command. Three sliding
 /// dimensions: where there are fewer, sizes and windows of 1 come first.
 struct ConvCall {

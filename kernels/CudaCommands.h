@@ -28,6 +28,9 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
 /// What the kernels of attention take, for either of its commands.
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
 
+/// The launch that adds the parts which a block of attention's gradient gives, of 16 bits.
+CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype);
+
 /// The launch that fills device memory with random numbers; none if there are none.
 std::vector<CudaLaunch> cudaLaunches(const RandomCall &call);
 

@@ -247,7 +247,7 @@ void readAddends(AttentionCall &c, const LibraryCall &call, uint32_t first) {
 /// What forward and backward share; they have `fixed` operands that all commands have.
 AttentionCall attentionOf(const LibraryCall &call, uint32_t fixed) {
   const View &q = call.operands[0], &k = call.operands[1], &lse = call.operands[4];
-  const bool hasForm = call.numParams > 2;
+  const bool hasForm = call.numParams > 3; // three: a block, which is cuDNN's
   AttentionCall c{};
   c.q = headsOf(q);
   c.k = headsOf(k);
@@ -333,6 +333,17 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
 
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
   return fn == LibraryFn::AttentionBackward ? attentionGradientOf(call) : attentionOf(call, 5);
+}
+
+CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype) {
+  constexpr uint32_t kThreads = 256;
+  int64_t vectors = 0;
+  for (const AttentionPart &part : call.parts)
+    vectors += part.rows * part.heads * (call.size / kAttentionVector);
+  Launches launches;
+  launches.add(dtype == DType::F16 ? "ds_attention_parts_f16" : "ds_attention_parts_bf16",
+               divideUp(vectors, kThreads), kThreads, call);
+  return std::move(launches.list.front());
 }
 
 std::vector<CudaLaunch> cudaLaunches(const RandomCall &call) {

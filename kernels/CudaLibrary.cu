@@ -1,5 +1,6 @@
 //===- CudaLibrary.cu - All kernels of the CUDA library in one image -----------===//
 #include "Attention.cu"
+#include "AttentionParts.cu"
 #include "Conv.cu"
 #include "CrossEntropy.cu"
 #include "Embedding.cu"

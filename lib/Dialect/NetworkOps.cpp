@@ -1,5 +1,7 @@
 //===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
 #include "OpHelpers.h"
+#include "ds/Dialect/Machine.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 #include "ds/Runtime/Program/AttentionWork.h"
 #include "ds/Support/HeadSize.h"
 
@@ -181,8 +183,23 @@ LibraryCall AttentionOp::getLibraryCall() {
   return attentionCall(*this, ::ds::rt::LibraryFn::AttentionForward, /*numFixed=*/3);
 }
 
+/// How large the blocks are in which a GPU computes a long gradient (AttentionPieces.h).
+static std::optional<int64_t> blockSize(AttentionGradOp op) {
+  RankedTensorType query = tensorType(op.getQuery()), key = tensorType(op.getKey());
+  if (!isForCuda(op->getParentOfType<ModuleOp>()) || query.getElementTypeBitWidth() != 16 ||
+      !query.hasStaticShape() || !key.hasStaticShape())
+    return std::nullopt;
+  auto size = [](RankedTensorType type, unsigned dim) { return static_cast<uint64_t>(type.getDimSize(dim)); };
+  return ::ds::rt::attentionBlockSize(
+      {size(query, 0), size(query, 1), size(key, 1), size(query, 2), size(key, 2), size(query, 3)});
+}
+
 LibraryCall AttentionGradOp::getLibraryCall() {
-  return attentionCall(*this, ::ds::rt::LibraryFn::AttentionBackward, /*numFixed=*/6);
+  LibraryCall call = attentionCall(*this, ::ds::rt::LibraryFn::AttentionBackward, /*numFixed=*/6);
+  if (call.params.size() == ::ds::rt::kAttentionParams)
+    if (std::optional<int64_t> block = blockSize(*this))
+      llvm::append_range(call.params, makeParams(getContext(), {*block}));
+  return call;
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "CudaEmulation.h"
 
 #include "../../kernels/Attention.cu"
+#include "../../kernels/AttentionParts.cu"
 #include "../../kernels/Conv.cu"
 #include "../../kernels/CrossEntropy.cu"
 #include "../../kernels/Embedding.cu"
@@ -52,6 +53,8 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRIES(ds_conv_forward, ConvCall),
                                      ENTRIES(ds_conv_backward_input, ConvCall),
                                      ENTRIES(ds_conv_backward_weight, ConvCall),
+                                     ENTRY(ds_attention_parts_bf16, AttentionPartsCall),
+                                     ENTRY(ds_attention_parts_f16, AttentionPartsCall),
                                      ENTRY(ds_gelu_bf16, GeluCall),
                                      ENTRY(ds_gelu_f16, GeluCall),
                                      ENTRY(ds_gelu_gradient_bf16, GeluCall),

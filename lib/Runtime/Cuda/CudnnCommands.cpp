@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 namespace ds::rt::cuda {
 
 CudnnCommands::CudnnCommands() = default;
@@ -15,13 +17,16 @@ CudnnCommands::~CudnnCommands() = default;
 
 namespace {
 
-/// An engine's task, or a kernel's in its place where no engine is chosen.
+/// A task of engines, or of kernels in its place where one of the engines is not chosen.
 class ChosenTask final : public CudaTask {
 public:
-  explicit ChosenTask(std::unique_ptr<CudaTask> task) : task(std::move(task)) {}
+  ChosenTask(std::unique_ptr<CudaTask> task, size_t waiting) : task(std::move(task)), waiting(waiting) {}
   Status issue(CUstream stream) override { return task->issue(stream); }
 
   std::unique_ptr<CudaTask> task;
+  std::unique_ptr<CudaTask> engines; ///< what was not taken, which choices that wait still name
+  size_t waiting;                    ///< engines that are not chosen yet
+  bool isByKernels = false;
 };
 
 } // namespace
@@ -38,21 +43,25 @@ Result<std::unique_ptr<CudaTask>> CudnnCommands::bind(const Binding &binding, ui
   Tally &tally = isConvolution(static_cast<LibraryFn>(command.callee)) ? convolutions : attention;
   if (!engines)
     engines = std::make_unique<CudnnEngines>(binding.hardware);
-  Result<EngineWork> work = engines->bind(binding, command);
+  const LaunchBinder launch = [&binding](CudaLaunch what) { return bindLaunch(binding, std::move(what)); };
+  Result<EngineWork> work = engines->bind(binding, command, launch);
   if (!work)
     return bindKernel(binding, command, tally, work.error());
-  auto task = std::make_unique<ChosenTask>(std::move(work->task));
-  Choice choice = std::move(work->choice);
-  choice.what = describeCommand(binding.program, index);
-  choice.taken = [&tally] { ++tally.byCudnn; };
-  choice.refuse = [this, binding, &command, &tally, chosen = task.get()](const Error &why) -> Status {
-    Result<std::unique_ptr<CudaTask>> kernel = bindKernel(binding, command, tally, why);
-    if (!kernel)
-      return kernel.error();
-    chosen->task = std::move(*kernel);
-    return {};
-  };
-  binding.libraries.choices->add(std::move(choice));
+  auto task = std::make_unique<ChosenTask>(std::move(work->task), work->choices.size());
+  for (Choice &choice : work->choices) {
+    choice.what = describeCommand(binding.program, index);
+    choice.taken = [&tally, chosen = task.get()] { tally.byCudnn += --chosen->waiting == 0; };
+    choice.refuse = [this, binding, &command, &tally, chosen = task.get()](const Error &why) -> Status {
+      if (std::exchange(chosen->isByKernels, true))
+        return {}; // another of its engines was refused before
+      Result<std::unique_ptr<CudaTask>> kernel = bindKernel(binding, command, tally, why);
+      if (!kernel)
+        return kernel.error();
+      chosen->engines = std::exchange(chosen->task, std::move(*kernel));
+      return {};
+    };
+    binding.libraries.choices->add(std::move(choice));
+  }
   return std::unique_ptr<CudaTask>(std::move(task));
 }
 

@@ -6,8 +6,6 @@
 //===---------------------------------------------------------------------------===//
 #include "Commands.h"
 
-#include "../../../kernels/CudaCommands.h"
-
 #include "ds/Kernels/Kernels.h"
 
 #include <fmt/format.h>
@@ -79,7 +77,26 @@ Result<LaunchesTask::Launch> findEntry(const Binding &binding, CUmodule kernels,
       fmt::format("kernel {} with {} bytes of shared memory", launch.what.entry, launch.what.sharedBytes));
 }
 
+/// One task of all launches.
+Result<std::unique_ptr<CudaTask>> bindLaunches(const Binding &binding, std::vector<CudaLaunch> list) {
+  Result<CUmodule> kernels = loadKernels(binding);
+  if (!kernels)
+    return kernels.error();
+  std::vector<LaunchesTask::Launch> launches;
+  for (CudaLaunch &what : list) {
+    Result<LaunchesTask::Launch> launch = findEntry(binding, *kernels, std::move(what));
+    if (!launch)
+      return launch.error();
+    launches.push_back(std::move(*launch));
+  }
+  return std::unique_ptr<CudaTask>(std::make_unique<LaunchesTask>(binding.driver, std::move(launches)));
+}
+
 } // namespace
+
+Result<std::unique_ptr<CudaTask>> bindLaunch(const Binding &binding, CudaLaunch what) {
+  return bindLaunches(binding, {std::move(what)});
+}
 
 Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, const Command &command) {
   const Program &p = binding.program;
@@ -96,17 +113,7 @@ Result<std::unique_ptr<CudaTask>> bindLibraryKernel(const Binding &binding, cons
   const LibraryCall call{
       views.data(), p.params.data() + command.firstParam, command.numOperands, command.numParams, 1,
       workspace};
-  Result<CUmodule> kernels = loadKernels(binding);
-  if (!kernels)
-    return kernels.error();
-  std::vector<LaunchesTask::Launch> launches;
-  for (CudaLaunch &what : cudaLaunches(function, call)) {
-    Result<LaunchesTask::Launch> launch = findEntry(binding, *kernels, std::move(what));
-    if (!launch)
-      return launch.error();
-    launches.push_back(std::move(*launch));
-  }
-  return std::unique_ptr<CudaTask>(std::make_unique<LaunchesTask>(binding.driver, std::move(launches)));
+  return bindLaunches(binding, cudaLaunches(function, call));
 }
 
 } // namespace ds::rt::cuda

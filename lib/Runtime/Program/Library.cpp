@@ -63,8 +63,10 @@ MatmulExtras matmulExtras(std::span<const Buffer *const> operands) {
 }
 
 AttentionParams attentionParams(std::span<const int64_t> params) {
-  AttentionParams result{params[0] != 0, std::bit_cast<double>(params[1]), {}, {}};
-  if (params.size() == kAttentionParams)
+  AttentionParams result{params[0] != 0, std::bit_cast<double>(params[1])};
+  if (params.size() == kAttentionParams + kAttentionBlockParams)
+    result.block = params[2];
+  if (params.size() < kAttentionParams + kAttentionFormParams)
     return result;
   if (params[2] != 0)
     result.window = params[2];

@@ -1,18 +1,24 @@
 //===- VerifyAttention.cpp - Operands and params of attention against Library.h ===//
 #include "OperandChecker.h"
 
-#include "ds/Runtime/Program/AttentionParams.h"
+#include "ds/Runtime/Program/AttentionPieces.h"
 #include "ds/Support/HeadSize.h"
 
 namespace ds::rt {
 
-/// Causality and scale, and of a form with a window or a cap both of these.
+/// Causality and scale; of a form with a window or a cap both of these, or of a gradient in blocks their
+/// size.
 static Status verifyParams(const OperandChecker &c, unsigned least, unsigned most) {
+  const bool isGradient = static_cast<LibraryFn>(c.command.callee) == LibraryFn::AttentionBackward;
   const bool hasForm = c.numParams() == kAttentionParams + kAttentionFormParams;
-  DS_CHECK(c.counts(least, most, hasForm ? c.numParams() : kAttentionParams));
+  const bool hasBlock = isGradient && c.numParams() == kAttentionParams + kAttentionBlockParams;
+  DS_CHECK(c.counts(least, most, hasForm || hasBlock ? c.numParams() : kAttentionParams));
   DS_CHECK(c.flag(0));
   if (!std::isfinite(std::bit_cast<double>(c.param(1))))
     return refuse("{} has a scale that is not finite", c.where());
+  if (hasBlock && (c.param(2) <= 0 || c.param(2) % kAttentionBlockUnit != 0))
+    return refuse("{} has blocks of {} rows, expected a multiple of {}", c.where(), c.param(2),
+                  kAttentionBlockUnit);
   if (!hasForm)
     return {};
   if (c.param(2) < 0)

@@ -22,4 +22,15 @@ func.func @keeps_the_little_of_the_forward(%q: !ds.buffer<tensor<2x128x4x64xbf16
   ds.call attention_forward(%q, %k, %k, %q, %lse) writes [3, 4] params [1, 1.250000e-01] on compute : !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>
   return
 }
+
+// One key head's scores are 8 GiB. In blocks of 4096 they take 128 MiB, 8 for dk and dv of each query head and 512 bytes, with 2^16
+// for row sums, 2^23 + 2 * 2^24 for f32 sums and 2^22 + 2 * 2^20 for parts of gradients: the same whatever pieces may take.
+// CHECK-LABEL: @blocks_take_what_they_take
+// NONE-LABEL: @blocks_take_what_they_take
+func.func @blocks_take_what_they_take(%q: !ds.buffer<tensor<1x32768x4x128xbf16>, [16777216, 512, 128, 1], device>, %k: !ds.buffer<tensor<1x32768x1x128xbf16>, [4194304, 128, 128, 1], device>, %lse: !ds.buffer<tensor<1x4x32768xf32>, [131072, 32768, 1], device>) {
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<190906880xi8>, [1], device>
+  // NONE-NEXT: ds.call attention_backward
+  ds.call attention_backward(%q, %k, %k, %q, %lse, %q, %q, %k, %k) writes [6, 7, 8] params [1, 1.250000e-01, 4096] on compute : !ds.buffer<tensor<1x32768x4x128xbf16>, [16777216, 512, 128, 1], device>, !ds.buffer<tensor<1x32768x1x128xbf16>, [4194304, 128, 128, 1], device>, !ds.buffer<tensor<1x32768x1x128xbf16>, [4194304, 128, 128, 1], device>, !ds.buffer<tensor<1x32768x4x128xbf16>, [16777216, 512, 128, 1], device>, !ds.buffer<tensor<1x4x32768xf32>, [131072, 32768, 1], device>, !ds.buffer<tensor<1x32768x4x128xbf16>, [16777216, 512, 128, 1], device>, !ds.buffer<tensor<1x32768x4x128xbf16>, [16777216, 512, 128, 1], device>, !ds.buffer<tensor<1x32768x1x128xbf16>, [4194304, 128, 128, 1], device>, !ds.buffer<tensor<1x32768x1x128xbf16>, [4194304, 128, 128, 1], device>
+  return
+}
 }

@@ -23,6 +23,7 @@ struct Form {
   bool joined = false;                   ///< q, k and v are columns of one matrix
   int64_t moreKeys = 0;                  ///< than rows
   std::vector<int64_t> mask = {};        ///< its sizes; empty: there is none
+  int64_t block = 0;                     ///< of the gradient; 0: it is not cut into blocks
 };
 
 float widen(uint16_t bits, DType dtype) {
@@ -83,10 +84,13 @@ struct Attention {
     std::vector<const Buffer *> buffers;
     for (uint32_t id : operands)
       buffers.push_back(&b.program.buffers[id]);
-    const auto pieces = attentionPieces(function, buffers, {.isCausal = f.causal}, f.workspace);
+    std::vector<int64_t> params = {f.causal, bits(0.25)};
+    if (f.block > 0 && function == LibraryFn::AttentionBackward)
+      params.push_back(f.block);
+    const auto pieces = attentionPieces(function, buffers, attentionParams(params), f.workspace);
     const uint64_t onCpu = libraryWorkspaceBytes(function, buffers, b.program.threads);
     const uint64_t bytes = cpu ? onCpu : pieces ? pieces->workspaceBytes : 0;
-    b.library(function, operands, {f.causal, bits(0.25)});
+    b.library(function, operands, params);
     if (bytes > 0)
       b.program.commands.back().workspace = test::keepWorkspace(b, static_cast<int64_t>(bytes));
   }
@@ -169,6 +173,64 @@ TEST_F(CudaAttention, EveryForm) {
 TEST_F(CudaAttention, MoreKeysThanQueries) {
   check({.moreKeys = 8});
   check({.rows = 5, .groups = 2, .moreKeys = 1});
+}
+
+/// Each block is a run of an engine and a launch that adds up its parts.
+TEST_F(CudaAttention, LongGradientsInBlocks) {
+  const std::string step = "cudnnBackendExecute engine 2\ncuLaunchKernel ds_attention_parts_bf16";
+  const auto in = [](int64_t rows, int64_t block) {
+    return Form{.batch = 1, .rows = rows, .heads = 2, .groups = 2, .block = block};
+  };
+  check(in(32, 8), step);
+  check(in(20, 8), step); // the last row of blocks is shorter
+  Form form = in(20, 8);
+  form.causal = false;
+  check(form, step);
+  form = {.batch = 2, .rows = 24, .groups = 2, .dtype = DType::F16, .joined = true, .block = 16};
+  check(form, "cudnnBackendExecute engine 2\ncuLaunchKernel ds_attention_parts_f16");
+  form = {.batch = 1,
+          .rows = 16,
+          .groups = 1,
+          .moreKeys = 13,
+          .block = 8}; // the keys before all queries are 8 and 5
+  check(form, step);
+  form = {.batch = 2, .rows = 20, .causal = false, .moreKeys = 4, .mask = {2, 4, 20, 24}, .block = 16};
+  check(form, step);
+  form.causal = true;
+  form.mask = {1, 1, 20, 24};
+  check(form, step);
+}
+
+/// 1 + 2 + 3 + 4 blocks for each of two key heads; two engines, of which each chooses once.
+TEST_F(CudaAttention, BlocksShareTwoEngines) {
+  Attention a{{.batch = 1, .rows = 32, .heads = 2, .groups = 2, .block = 8}};
+  dsFakeCalls();
+  ASSERT_TRUE(load(a.b.program));
+  const auto count = [](const std::string &text, const std::string &what) {
+    size_t found = 0;
+    for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += what.size())
+      ++found;
+    return found;
+  };
+  EXPECT_EQ(count(dsFakeCalls(), "cudnn compiles"), 2u + 2 * 2)
+      << "two candidates of forward, and of each block";
+  EXPECT_THAT(device->describe(), Not(HasSubstr("of 2 commands")));
+  ASSERT_TRUE(executor->run(0));
+  EXPECT_EQ(count(dsFakeCalls(), "ds_attention_parts_bf16"), 20u);
+}
+
+/// Where one of the engines does not run, kernels compute all of it.
+TEST_F(CudaAttention, BlocksWithoutAnEngineAreTheKernels) {
+  Attention a{{.batch = 1, .rows = 32, .heads = 2, .groups = 2, .block = 8}};
+  ::setenv("DS_FAKE_ENGINES", "0", 1);
+  ASSERT_TRUE(load(a.b.program));
+  ::unsetenv("DS_FAKE_ENGINES");
+  EXPECT_THAT(device->describe(), HasSubstr("attention by the runtime's kernels (none of 2"));
+  dsFakeCalls();
+  ASSERT_TRUE(executor->run(0));
+  const std::string calls = dsFakeCalls();
+  EXPECT_THAT(calls, HasSubstr("ds_attention_dkdv_bf16"));
+  EXPECT_THAT(calls, Not(HasSubstr("ds_attention_parts")));
 }
 
 TEST_F(CudaAttention, MasksInMemory) {

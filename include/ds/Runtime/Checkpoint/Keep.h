@@ -32,8 +32,9 @@ struct KeepRule {
 
   uint32_t newest = kLeast; ///< fewer than kLeast count as that
   uint32_t best = 0;
-  std::optional<std::string> bestOf = {}; ///< name of the evaluation that `best` compares; none: each one's first
-  std::optional<uint64_t> every = {};     ///< steps
+  std::optional<std::string> bestOf =
+      {};                             ///< name of the evaluation that `best` compares; none: each one's first
+  std::optional<uint64_t> every = {}; ///< steps
 
   /// How many of the newest ones stay.
   uint32_t atLeast() const { return newest < kLeast ? kLeast : newest; }

@@ -15,8 +15,9 @@
 
 namespace ds::rt {
 
-/// Params of an attention that has neither window nor cap, and of one that has either.
-inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2;
+/// Params of an attention that has neither window nor cap, and of one that has either; of a gradient in
+/// blocks.
+inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2, kAttentionBlockParams = 1;
 
 /// Operands before the mask and the slopes.
 constexpr unsigned fixedAttentionOperands(LibraryFn fn) { return fn == LibraryFn::AttentionBackward ? 9 : 5; }
@@ -26,6 +27,8 @@ struct AttentionParams {
   double scale = 1;
   std::optional<int64_t> window = {}; ///< positions that a query sees: to one side, its own included
   std::optional<double> cap = {};     ///< of a score before masks
+  std::optional<int64_t> block =
+      {}; ///< of a gradient by cuDNN: queries and keys of a block (AttentionPieces.h)
 };
 
 /// Requires as many params as an attention has.

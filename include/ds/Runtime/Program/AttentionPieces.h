@@ -5,6 +5,19 @@
 // sequences that is more than the rest of the model, but samples and key heads do not depend on one another.
 // So a command is cut into equal pieces that run one after another in the same workspace.
 //
+// Of a long sequence one key head alone is too much: at 32,768 tokens and four query heads a key head 8 GiB.
+// Then its scores are cut into blocks. Forward has kept the logarithm of each row's sum, so blocks do not
+// depend on one another either; each gives a part of the gradients, and parts are added up in f32, in the
+// order of the blocks, and rounded once. With 16,384 queries and as many keys, causal, in blocks of 4096:
+//
+//      keys       0  4096  8192  12288
+//   queries 0     D                         D: the diagonal, causal within itself
+//        4096     F     D                   F: nothing of it is hidden
+//        8192     F     F     D
+//       12288     F     F     F      D      10 blocks, of two engines
+//
+// How it is cut follows from sizes alone, never from how much memory there is: bits depend on it.
+//
 // The compiler plans that workspace without asking the library, which need not be there. The formula is an
 // upper bound: a test holds it against what the library itself says. The runtime takes an engine that fits,
 // and its own kernels, which need no workspace, where none does.
@@ -15,20 +28,44 @@
 
 #include "ds/Runtime/Program/AttentionParams.h"
 
+#include <vector>
+
 namespace ds::rt {
 
 /// Of which an address in the workspace is a multiple, in bytes.
 inline constexpr uint64_t kAttentionAlignment = 256;
 
+/// Of which the size of a block is a multiple, so that rows of masks in it start on 16 bytes.
+inline constexpr int64_t kAttentionBlockUnit = 8;
+
 /// What a piece takes at most, where it can: enough work for a GPU, and little beside the activations.
 inline constexpr uint64_t kUsualPieceBytes = uint64_t(256) << 20;
 
+/// What lies before an engine's own part of the workspace, each on kAttentionAlignment, in this order: f32
+/// sums of dout * out; of blocks the f32 sums of gradients of one block's queries and of all keys and values,
+/// and the parts of them that one block gives, in 16 bits. 0 where there is none.
+struct AttentionScratch {
+  uint64_t rowSums = 0, querySums = 0, keySums = 0, valueSums = 0, queryPart = 0, keyPart = 0, valuePart = 0;
+  uint64_t bytes() const {
+    return rowSums + querySums + keySums + valueSums + queryPart + keyPart + valuePart;
+  }
+};
+
 /// Sizes of one piece, all pieces alike, and what they share.
 struct AttentionPieces {
-  int64_t batch;           ///< samples
-  int64_t groups;          ///< key heads, each with all query heads that read it; all where batch > 1
-  uint64_t rowSumBytes;    ///< at the start of the workspace: f32 sums of dout * out; 0 forward
+  int64_t batch;                ///< samples
+  int64_t groups;               ///< key heads, each with all query heads that read it; all where batch > 1
+  std::optional<int64_t> block; ///< queries and keys of a block; none: a piece is not cut further
+  AttentionScratch scratch;
   uint64_t workspaceBytes; ///< of the whole workspace, a multiple of kAttentionAlignment
+};
+
+/// A block of the scores of one key head and its query heads.
+struct AttentionBlock {
+  int64_t firstQuery, queries, firstKey, keys;
+  bool isDiagonal;                 ///< causal within itself, with as many keys as queries
+  bool beginsQueries, endsQueries; ///< it is the first block of its queries, the last one
+  bool beginsKeys, endsKeys;       ///< likewise of its keys
 };
 
 /// What an attention is, whatever the layout of its operands.
@@ -38,6 +75,14 @@ struct AttentionSizes {
   uint64_t size;   ///< elements of a head
 };
 
+/// The blocks in the order in which they are computed: by queries, then by keys. Those that causality hides
+/// are left out. Requires no fewer keys than queries if `causal`.
+std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool causal, int64_t block);
+
+/// How large blocks are, where one key head's scores are too many for one piece: a power of two with at most
+/// 256 MiB of scores, or larger where there would be more than 16 rows of them, up to 1 GiB. Then equal ones.
+std::optional<int64_t> attentionBlockSize(const AttentionSizes &sizes);
+
 /// As below, of a gradient with operands of 16 bits that lie as the engines want them.
 std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal,
                                               uint64_t usual = kUsualPieceBytes);
@@ -45,10 +90,10 @@ std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool 
 /// How an attention command with these operands and params (Library.h) is cut for cuDNN; nothing for what
 /// cuDNN is not asked: f32, head sizes and strides that are no multiple of 8 elements, masks of samples or
 /// heads at no multiple of 4, causal attention with more queries than keys, windows, caps and slopes, which
-/// the runtime's own kernels compute tile by tile, and gradients of which a single key head would take more
-/// than 2 GiB. Else a piece takes at most `usual` bytes where one key head does not take more: the runtime
-/// asks with what is planned, so that it finds what was planned. Operands are such as verifyProgram accepts,
-/// but for the workspace.
+/// the runtime's own kernels compute tile by tile. Else a piece takes at most `usual` bytes where one key
+/// head does not take more, and one key head where it is cut into blocks: the runtime asks with what is
+/// planned, so that it finds what was planned. Operands are such as verifyProgram accepts, but for the
+/// workspace.
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
                                                const AttentionParams &params,
                                                uint64_t usual = kUsualPieceBytes);

@@ -27,9 +27,11 @@
 //     either. slopes: [H] f32; head h gains slopes[h] * (s - (t + (S - T))). Ranks tell mask and slopes
 //     apart.
 //   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask][, slopes]
-//                         params: as forward
+//                         params: as forward, or causal, scale, block
 //     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
 //     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
+//     block > 0, a multiple of 8: on a GPU cuDNN computes blocks of so many queries and keys, whose parts are
+//     added up in f32 (AttentionPieces.h); elsewhere it changes nothing.
 //   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
 //   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
 //     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:

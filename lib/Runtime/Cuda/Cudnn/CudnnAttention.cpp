@@ -38,8 +38,13 @@ private:
     const Sizes strides = {heads.batchStride, heads.headStride, 1, heads.rowStride};
     return named(name, graph.memory({sizes[0], sizes[1], sizes[3], sizes[2]}, strides, shape.type));
   }
-  Tensor rows(AttentionTensor name) {
-    return named(name, graph.memory(row, packedStrides(row), CUDNN_DATA_FLOAT));
+  Tensor rows(AttentionTensor name, const Sizes &strides) {
+    return named(name, graph.memory(row, strides, CUDNN_DATA_FLOAT));
+  }
+  /// Of a block the rows of one head do not follow those of the head before.
+  Tensor lse() {
+    const int64_t perHead = shape.call.lseStrides[1];
+    return rows(AttentionTensor::Lse, {row[1] * perHead, perHead, 1, 1});
   }
   Tensor mask();
   Tensor scaledScores(const Tensor &q, const Tensor &kTransposed, const Tensor &scale);
@@ -96,7 +101,7 @@ void Builder::forward() {
   const Tensor exponentials = graph.apply(CUDNN_POINTWISE_EXP, graph.apply(CUDNN_POINTWISE_SUB, x, &top));
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, exponentials, total);
   const Tensor logarithm = graph.apply(CUDNN_POINTWISE_LOG, total);
-  graph.pointwise(CUDNN_POINTWISE_ADD, rows(Lse), top, &logarithm);
+  graph.pointwise(CUDNN_POINTWISE_ADD, lse(), top, &logarithm);
   const Tensor probabilities = graph.value(scores, shape.type);
   graph.pointwise(CUDNN_POINTWISE_DIV, probabilities, exponentials, &total);
   graph.matmul(probabilities, memory(V, call.v, keys), memory(Out, call.out, queries));
@@ -107,7 +112,7 @@ void Builder::forward() {
 Tensor Builder::dotOfRows(const Tensor &dout, const Tensor &out) {
   const Tensor products = graph.apply(CUDNN_POINTWISE_MUL, dout, &out), sums = graph.value(row);
   graph.reduce(CUDNN_REDUCE_TENSOR_ADD, products, sums);
-  const Tensor one = scalar(AttentionTensor::One), dots = rows(AttentionTensor::RowSums);
+  const Tensor one = scalar(AttentionTensor::One), dots = rows(AttentionTensor::RowSums, packedStrides(row));
   graph.pointwise(CUDNN_POINTWISE_MUL, dots, sums, &one);
   return dots;
 }
@@ -131,8 +136,8 @@ void Builder::backward() {
   const Tensor q = memory(Q, call.q, queries), out = memory(Out, call.out, queries),
                dout = memory(Dout, call.dout, queries), kTransposed = transposed(K, call.k, keys),
                vTransposed = transposed(V, call.v, keys), scale = scalar(Scale);
-  const Tensor dots = dotOfRows(dout, out), lse = rows(Lse);
-  const Tensor logits = graph.apply(CUDNN_POINTWISE_SUB, scaledScores(q, kTransposed, scale), &lse);
+  const Tensor dots = dotOfRows(dout, out), logarithms = lse();
+  const Tensor logits = graph.apply(CUDNN_POINTWISE_SUB, scaledScores(q, kTransposed, scale), &logarithms);
   const Tensor probabilities = graph.apply(CUDNN_POINTWISE_EXP, causal(logits));
   multiplyByColumns(probabilities, dout, memory(Dv, call.dv, keys));
 

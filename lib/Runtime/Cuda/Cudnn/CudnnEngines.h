@@ -5,13 +5,22 @@
 #include "Cuda/Binding/Binding.h"
 #include "Cuda/Binding/Choices.h"
 
+#include "../../../../kernels/CudaCommands.h"
+
+#include <functional>
+#include <memory>
+#include <vector>
+
 namespace ds::rt::cuda {
 
-/// A command that an engine can run, once the engine is chosen.
+/// A command that engines can run, once they are chosen.
 struct EngineWork {
   std::unique_ptr<CudaTask> task;
-  Choice choice; ///< refuses with the reason; `what` is empty
+  std::vector<Choice> choices; ///< of each engine: they refuse with the reason; `what` is empty
 };
+
+/// The task of a launch of the runtime's kernels.
+using LaunchBinder = std::function<Result<std::unique_ptr<CudaTask>>(CudaLaunch)>;
 
 /// Commands of the same sizes share an engine. Without cuDNN's headers when the runtime was built, no command
 /// can be bound (NoCudnn.cpp).
@@ -20,9 +29,9 @@ public:
   explicit CudnnEngines(const Hardware &hardware);
   ~CudnnEngines();
 
-  /// What an attention command or a convolution becomes. Fails where it cannot be described to cuDNN: the
-  /// message says why.
-  Result<EngineWork> bind(const Binding &binding, const Command &command);
+  /// What an attention command or a convolution becomes, with what the runtime's kernels add to it. Fails
+  /// where it cannot be described to cuDNN: the message says why.
+  Result<EngineWork> bind(const Binding &binding, const Command &command, const LaunchBinder &launch);
 
   /// Of the library; requires that a command was bound.
   std::string version() const;

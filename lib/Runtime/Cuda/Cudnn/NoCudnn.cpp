@@ -8,7 +8,7 @@ struct CudnnEngines::State {};
 CudnnEngines::CudnnEngines(const Hardware &) {}
 CudnnEngines::~CudnnEngines() = default;
 
-Result<EngineWork> CudnnEngines::bind(const Binding &, const Command &) {
+Result<EngineWork> CudnnEngines::bind(const Binding &, const Command &, const LaunchBinder &) {
   return Error{ExitCode::Device, "this build has no cuDNN", ""};
 }
 
