@@ -17,6 +17,14 @@ static bool needsOwner(Role role) {
   return role == Role::Gradient || role == Role::Moment || role == Role::Master;
 }
 
+/// Whether the state can start as sines and as many cosines, of which the slowest turns by 1 / a a row.
+static bool isTableOfSinusoids(StateOp op) {
+  RankedTensorType type = op.getTensorType();
+  const APFloat a = op.getInit().getA();
+  return type.getRank() == 2 && type.getDimSize(1) >= 4 && type.getDimSize(1) % 2 == 0 &&
+         isa<FloatType>(type.getElementType()) && a.isFinite() && !a.isNegative() && !a.isZero();
+}
+
 LogicalResult StateOp::verify() {
   if (!isa<RankedTensorType>(getType()) || !getTensorType().hasStaticShape())
     return emitOpError("expects a static tensor type, but got ") << getType();
@@ -29,6 +37,9 @@ LogicalResult StateOp::verify() {
            << stringifyRole(getRole()) << (getSlot() ? " with" : " without") << " one";
   if (getTrainable() && getRole() != Role::Parameter) // C2.
     return emitOpError("expects only parameters to be trainable, but got role ") << stringifyRole(getRole());
+  if (getInit().getKind() == InitKind::Sinusoid && !isTableOfSinusoids(*this)) // C9.
+    return emitOpError("expects a matrix of floats with an even number of columns, at least 4, to start as ")
+           << getInit() << ", but got " << getType();
   return success();
 }
 

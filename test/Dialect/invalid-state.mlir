@@ -7,6 +7,31 @@ ds.state @state_c1_moment_without_owner role(moment) slot("state_c1_moment_witho
 
 // -----
 
+// expected-error@+1 {{'ds.state' op expects a matrix of floats with an even number of columns, at least 4, to start as #ds.init<sinusoid, 1.000000e+04, 0.000000e+00>, but got 'tensor<8xf32>'}}
+ds.state @state_c9_row role(parameter) init(#ds.init<sinusoid, 10000.0, 0.0>) home(device) : tensor<8xf32>
+
+// -----
+
+// expected-error@+1 {{'ds.state' op expects a matrix of floats with an even number of columns, at least 4, to start as #ds.init<sinusoid, 1.000000e+04, 0.000000e+00>, but got 'tensor<8x5xf32>'}}
+ds.state @state_c9_odd role(parameter) init(#ds.init<sinusoid, 10000.0, 0.0>) home(device) : tensor<8x5xf32>
+
+// -----
+
+// expected-error@+1 {{, but got 'tensor<8x2xf32>'}}
+ds.state @state_c9_narrow role(parameter) init(#ds.init<sinusoid, 10000.0, 0.0>) home(device) : tensor<8x2xf32>
+
+// -----
+
+// expected-error@+1 {{, but got 'tensor<8x4xi64>'}}
+ds.state @state_c9_integers role(buffer) init(#ds.init<sinusoid, 10000.0, 0.0>) home(device) : tensor<8x4xi64>
+
+// -----
+
+// expected-error@+1 {{to start as #ds.init<sinusoid, 0.000000e+00, 0.000000e+00>, but got 'tensor<8x4xf32>'}}
+ds.state @state_c9_standing role(parameter) init(#ds.init<sinusoid, 0.0, 0.0>) home(device) : tensor<8x4xf32>
+
+// -----
+
 ds.state @w role(parameter) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
 // expected-error@+1 {{'ds.state' op expects an owner exactly for gradients, moments and masters without a bucket, but got role buffer with one}}
 ds.state @state_c1_buffer_with_owner role(buffer) owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>

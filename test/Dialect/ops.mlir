@@ -4,6 +4,8 @@
 
 ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>
 // CHECK: ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>
+ds.state @positions role(parameter) init(#ds.init<sinusoid, 10000.0, 0.0>) home(device) : tensor<1500x384xf32>
+// CHECK: ds.state @positions role (parameter) init(#ds.init<sinusoid, 1.000000e+04, 0.000000e+00>) home (device) : tensor<1500x384xf32>
 // CHECK: ds.files unused ["lm_head.weight"] converts config "{\22model_type\22: \22gpt2\22}"
 ds.files unused ["lm_head.weight"] converts config "{\22model_type\22: \22gpt2\22}"
 ds.state @wte.exp_avg role(moment) slot("exp_avg") owner(@wte) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<100x8xf32>

@@ -174,6 +174,17 @@ TEST(VerifyProgram, Signature) {
               }),
               HasSubstr("has 56 elements on each rank, but its buffer holds 48"));
   EXPECT_THAT(after([](Program &p) { p.states[0].role = Role(6); }), HasSubstr("role 6"));
+  EXPECT_THAT(after([](Program &p) { p.states[0].init.kind = Init::Kind(6); }),
+              HasSubstr("initialisation 6, the last known are 5 and 5"));
+  EXPECT_EQ(after([](Program &p) { p.states[0].init = {Init::Kind::Sinusoid, 10000, 0}; }), "accepted");
+  EXPECT_THAT(after([](Program &p) {
+                p.states[0].init = {Init::Kind::Sinusoid, 0, 0};
+              }),
+              HasSubstr("states[0] 'w' of [8x6] cannot start from sinusoids with 0"));
+  EXPECT_THAT(after([](Program &p) {
+                p.states[1].init = {Init::Kind::Sinusoid, 10000, 0};
+              }),
+              HasSubstr("states[1] 'bias' of [6] cannot start from sinusoids with 10000"));
   EXPECT_THAT(
       after([](Program &p) { p.states[1].buffer = p.states[0].buffer, p.states[1].logicalShape = {48}; }),
       HasSubstr("states 'w' and 'bias' share"));

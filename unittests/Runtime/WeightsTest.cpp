@@ -13,8 +13,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 
 namespace ds::rt {
 namespace {
@@ -172,6 +174,45 @@ TEST_F(WeightsTest, ASeedGivesTheSameWeightsToAnyLayout) {
   EXPECT_EQ(saved({1, false, false, DType::F16}, 5), alone);
   // Without a master the rounded parameter is all there is.
   EXPECT_NE(saved({1, false, false, DType::BF16, false}, 5), alone);
+}
+
+TEST_F(WeightsTest, SinusoidsAreTheSameTableInAnyLayout) {
+  const std::vector<int64_t> shape = {6, 8};
+  const Init init{Init::Kind::Sinusoid, 10000, 0};
+  const auto made = [&](const std::function<void(ProgramBuilder &)> &declare) {
+    ProgramBuilder b;
+    declare(b);
+    b.segment();
+    onRanks(b.program, [&](Executor &executor, Communicator *communicator) {
+      ASSERT_TRUE(initializeStates(executor, 1, false));
+      ASSERT_TRUE(saveWeights(executor, at("saved"), communicator));
+    });
+    auto file = SafeTensorsFile::open(at("saved"));
+    const auto *values = reinterpret_cast<const float *>(file->find("table")->data);
+    return std::vector<float>(values, values + 48);
+  };
+  const std::vector<float> alone = made([&](ProgramBuilder &b) { b.state("table", shape, init); });
+  for (int row = 0; row < 6; ++row)
+    for (int column = 0; column < 8; ++column) {
+      // 10000^0, 10000^(1/3), 10000^(2/3), 10000^1; frequencies and angles are rounded to 24 bits.
+      const double angle = row / std::pow(10000.0, column % 4 / 3.0);
+      EXPECT_NEAR(alone[static_cast<size_t>(row * 8 + column)],
+                  column < 4 ? std::sin(angle) : std::cos(angle),
+                  angle * std::ldexp(1, -21) + std::ldexp(1, -24))
+          << "row " << row << ", column " << column;
+    }
+  const auto sharded = [&](ProgramBuilder &b) {
+    b.ranks(3);
+    b.sharded("table", shape, b.keep({20}), /*offset=*/5, init);
+  };
+  EXPECT_EQ(made(sharded), alone);
+  const auto inColumns = [&](ProgramBuilder &b) {
+    b.ranks(Mesh{{"tp", 2}});
+    b.state("table", {6, 4}, init);
+    b.program.states.back().logicalShape = shape;
+    b.program.states.back().layout.cuts = {AxisSet(), {0}};
+  };
+  EXPECT_EQ(made(inColumns), alone);
 }
 
 /// bf16 is the upper half of f32, rounded to nearest even.

@@ -330,7 +330,7 @@ def Ds_CollectiveKindAttr : Ds_EnumAttr<Ds_CollectiveKind, "collective">;
 def Ds_InitKind : Ds_Enum<"InitKind", "how a state starts without a weights file", [
   I32EnumAttrCase<"Zero", 0, "zero">, I32EnumAttrCase<"Constant", 1, "constant">,
   I32EnumAttrCase<"Normal", 2, "normal">, I32EnumAttrCase<"Uniform", 3, "uniform">,
-  I32EnumAttrCase<"Required", 4, "required">]>;
+  I32EnumAttrCase<"Required", 4, "required">, I32EnumAttrCase<"Sinusoid", 5, "sinusoid">]>;
 def Ds_InitKindParam : EnumParameter<Ds_InitKind>;
 
 def Ds_InitAttr : AttrDef<Ds_Dialect, "Init"> {
@@ -339,6 +339,8 @@ def Ds_InitAttr : AttrDef<Ds_Dialect, "Init"> {
   let description = [{
     `#ds.init<normal, 0.0, 0.02>` draws from a normal distribution of mean 0 and deviation 0.02; `uniform` draws
     from [a, b); `constant` is a; `zero` ignores both; `required` refuses to start without a weights file.
+    `#ds.init<sinusoid, 10000.0, 0.0>` is a table of positions (arXiv 1706.03762): row p of 2n columns has
+    sin(p / a^(i / (n - 1))) for i from 0 to n - 1, and behind these the cosines of the same.
   }];
   let parameters = (ins Ds_InitKindParam:$kind, APFloatParameter<"f64">:$a, APFloatParameter<"f64">:$b);
   let builders = [AttrBuilder<(ins "InitKind":$kind, "double":$a, "double":$b), [{

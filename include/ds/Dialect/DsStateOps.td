@@ -46,6 +46,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     - (C7) the existing rows of `view` have the type's elements, and its dimensions multiply to the type's; a state with
       a `bucket` has none.
     - (C8) only with a `view` there are `existing` rows: at least 1 and less than the view's dimension 0.
+    - (C9) a state that starts as `sinusoid` is a matrix of floats with an even number of columns, at least 4, and its
+      `a` is finite and above 0.
 
     Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
 
@@ -54,6 +56,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     Example: `ds.state @qkv role (parameter) trainable view [3, 12, 64, 768] shards [none, tp, none, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<2304x768xf32>`
 
     Example: `ds.state @table role (parameter) trainable view [50264, 768] existing 50257 shards [tp, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<50257x768xf32>`
+
+    Example: `ds.state @positions role (parameter) init(#ds.init<sinusoid, 1.000000e+04, 0.000000e+00>) home (device) : tensor<1500x384xf32>`
 
     Example: `ds.state @wte role (parameter) trainable init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<100x8xf32>`
   }];

@@ -28,7 +28,8 @@ static_assert(isSame(InitKind::Zero, rt::Init::Kind::Zero) &&
               isSame(InitKind::Constant, rt::Init::Kind::Constant) &&
               isSame(InitKind::Normal, rt::Init::Kind::Normal) &&
               isSame(InitKind::Uniform, rt::Init::Kind::Uniform) &&
-              isSame(InitKind::Required, rt::Init::Kind::Required) && getMaxEnumValForInitKind() == 4);
+              isSame(InitKind::Required, rt::Init::Kind::Required) &&
+              isSame(InitKind::Sinusoid, rt::Init::Kind::Sinusoid) && getMaxEnumValForInitKind() == 5);
 
 // The program has a word for collectives that combine nothing.
 static_assert(static_cast<unsigned>(ReduceKind::Sum) + 1 == static_cast<unsigned>(rt::Reduction::Sum) &&

@@ -9,6 +9,7 @@
 #include "ds/Runtime/Program/Messages.h"
 
 #include <bit>
+#include <cmath>
 #include <map>
 #include <set>
 #include <tuple>
@@ -67,6 +68,16 @@ Status verifyLayout(const Program &p, size_t i) {
   return {};
 }
 
+/// Whether the state can be what its initialisation says: sinusoids are a matrix of sines and as many
+/// cosines.
+bool isMeaningful(const State &state) {
+  if (state.init.kind != Init::Kind::Sinusoid)
+    return true;
+  const std::vector<int64_t> &shape = state.logicalShape;
+  return shape.size() == 2 && shape[1] >= 4 && shape[1] % 2 == 0 && std::isfinite(state.init.a) &&
+         state.init.a > 0;
+}
+
 Status verifyState(const Program &p, size_t i, Names &names) {
   const State &state = p.states[i];
   if (Status status = names.add(state.stage, i, state.name, state.name); !status)
@@ -77,10 +88,10 @@ Status verifyState(const Program &p, size_t i, Names &names) {
         return status;
   if (state.buffer >= p.buffers.size())
     return refuse("states[{}] '{}' names buffer {} of {}", i, state.name, state.buffer, p.buffers.size());
-  if (!isKnown(state.role, Role::Scalar) || !isKnown(state.init.kind, Init::Kind::Required))
+  if (!isKnown(state.role, Role::Scalar) || !isKnown(state.init.kind, Init::Kind::Sinusoid))
     return refuse("states[{}] '{}' has role {} and initialisation {}, the last known are {} and {}", i,
                   state.name, int(state.role), int(state.init.kind), int(Role::Scalar),
-                  int(Init::Kind::Required));
+                  int(Init::Kind::Sinusoid));
   const Buffer &buffer = p.buffers[state.buffer];
   if (!isContiguous(buffer) || !buffer.axisStrides.empty() || buffer.slots != 1)
     return refuse("states[{}] '{}' is not packed in row-major order, or lies elsewhere on every rank or for "
@@ -91,6 +102,9 @@ Status verifyState(const Program &p, size_t i, Names &names) {
     if (size < 0 || __builtin_mul_overflow(elements, size, &elements))
       return refuse("states[{}] '{}' has a logical size of {}, or its product overflows", i, state.name,
                     size);
+  if (!isMeaningful(state))
+    return refuse("states[{}] '{}' of [{}] cannot start from sinusoids with {}", i, state.name,
+                  fmt::join(state.logicalShape, "x"), state.init.a);
   return verifyLayout(p, i);
 }
 

@@ -81,9 +81,11 @@ const char *spell(Role role);
 
 /// How a state starts when no weights file names it.
 struct Init {
-  enum class Kind : uint8_t { Zero, Constant, Normal, Uniform, Required };
+  enum class Kind : uint8_t { Zero, Constant, Normal, Uniform, Required, Sinusoid };
   Kind kind = Kind::Zero; ///< Required: refuse to start without a weights file that has it
-  double a = 0, b = 0;    ///< Constant: value a; Normal: mean a, deviation b; Uniform: [a, b)
+  /// Constant: value a; Normal: mean a, deviation b; Uniform: [a, b); Sinusoid: a table of positions whose
+  /// slowest columns turn by 1 / a from row to row (Runtime/State/Sinusoids.h).
+  double a = 0, b = 0;
 };
 
 /// A named value that lives from step to step on one stage. States that share a bucket name the same buffer.
