@@ -53,7 +53,8 @@ def check(folder, entry, optimizer):
     write_job(folder, entry, optimizer)
     log, program = os.path.join(folder, "log.jsonl"), os.path.join(folder, "model.dsx")
     shape = f"{published_losses.ROWS}x{published_losses.LENGTH}xi64"
-    names = [] if "image_size" in entry["config"] else published_losses.batch_of(entry["head"])
+    tokens = {name: value for name, value in published_losses.batch_of(entry["head"]).items() if value.ndim == 2}
+    names = [] if "image_size" in entry["config"] else tokens
     inputs = [part for name in names for part in ("--input", f"{name}={shape}")]
     run("ds-opt", os.path.join(folder, "config.json"), "--config", os.path.join(folder, "ds_config.json"), *inputs,
         "--emit=program", "-o", program)

@@ -14,6 +14,7 @@ import hf_encoders
 import hf_gated
 import hf_plain
 import hf_t5
+import hf_whisper
 from hf_parts import Conv1D, Named, RMSNorm, Rotary, activation, attend, drop, frequencies, loss_of
 
 
@@ -173,13 +174,18 @@ class GptNeox(nn.Module):
         return loss_of(self.embed_out(self.gpt_neox.final_layer_norm(x)), labels)
 
 
+def fresh(config):
+    """The model of a configuration, as its modules start."""
+    kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "vit": hf_encoders.Pictures,
+             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, "whisper": hf_whisper.Whisper, "modernbert": hf_encoders.ModernBert,
+             **{name: hf_encoders.Masked for name in hf_encoders.NAMES}, **hf_gated.KINDS, **hf_plain.KINDS}
+    return kinds[config["model_type"]](config)
+
+
 def make(config, seed=0):
     """The model of a configuration, with random weights: no zero or one is left that could hide a mistake."""
     torch.manual_seed(seed)
-    kinds = {"gpt2": Gpt2, "llama": Llama, "mistral": Llama, "qwen2": Llama, "gpt_neox": GptNeox, "vit": hf_encoders.Pictures,
-             "dinov2": hf_encoders.Pictures, "t5": hf_t5.T5, "mt5": hf_t5.T5, "modernbert": hf_encoders.ModernBert,
-             **{name: hf_encoders.Masked for name in hf_encoders.NAMES}, **hf_gated.KINDS, **hf_plain.KINDS}
-    model = kinds[config["model_type"]](config)
+    model = fresh(config)
     for parameter in model.parameters():
         with torch.no_grad():
             parameter.add_(torch.randn_like(parameter) * 0.05)

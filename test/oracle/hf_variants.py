@@ -18,6 +18,10 @@ VIT = {"model_type": "vit", "hidden_size": 32, "intermediate_size": 48, "num_hid
 DINOV2 = {**{key: value for key, value in VIT.items() if key != "intermediate_size"}, "model_type": "dinov2"}
 T5 = {"model_type": "t5", "vocab_size": 61, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4, "dropout_rate": 0.0,
       "n_positions": 16}
+# 12 tokens of the encoder, 16 of the decoder.
+WHISPER = {"model_type": "whisper", "vocab_size": 61, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
+           "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "num_mel_bins": 10, "max_source_positions": 12,
+           "max_target_positions": 16, "pad_token_id": 7}
 LLAMA3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
           "original_max_position_embeddings": 16}
 # 320 positions of 16 elements: a table that is not a literal.
@@ -78,6 +82,8 @@ FAMILIES = {
     "t5": (T5, {"plain": {"relative_attention_num_buckets": 16, "relative_attention_max_distance": 12},
                 "gated": {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "num_decoder_layers": 1},
                 "mt5": {"model_type": "mt5", "d_kv": 12}}),
+    "whisper": (WHISPER, {"plain": {}, "untied": {"tie_word_embeddings": False, "activation_function": "relu"},
+                          "halves": {"decoder_layers": 1, "decoder_attention_heads": 2, "encoder_attention_heads": 8, "decoder_ffn_dim": 40}}),
 }
 
 
@@ -144,7 +150,7 @@ def config_of(family, variant):
 
 
 def positions(config):
-    rows = config.get("n_positions") or config.get("seq_length") or config["max_position_embeddings"]
+    rows = config.get("n_positions") or config.get("max_target_positions") or config.get("seq_length") or config["max_position_embeddings"]
     behind_padding = config["model_type"] in ("roberta", "camembert", "xlm-roberta")
     return rows - (config.get("pad_token_id", 1) + 1 if behind_padding else 0)
 
@@ -156,8 +162,13 @@ def data(config, samples, seed=0):
         shape = (samples, config.get("num_channels", 3), config["image_size"], config["image_size"])
         return {"pixel_values": random.standard_normal(shape).astype(np.float32),
                 "labels": random.integers(0, len(config["id2label"]), samples)}
+    hears = "num_mel_bins" in config
     names = ("input_ids", "decoder_input_ids", "labels") if "d_kv" in config else ("input_ids", "labels")
+    names = ("decoder_input_ids", "labels") if hears else names
     drawn = {name: random.integers(0, config["vocab_size"], (samples, positions(config))) for name in names}
     drawn["labels"][:, 3] = -100
-    drawn["input_ids"][:, 5] = (config.get("pad_token_id") or 0) % config["vocab_size"]
+    if hears:
+        shape = (samples, config["num_mel_bins"], 2 * config["max_source_positions"])
+        drawn = {"input_features": random.standard_normal(shape).astype(np.float32), **drawn}
+    drawn[names[0]][:, 5] = (config.get("pad_token_id") or 0) % config["vocab_size"]
     return drawn

@@ -14,8 +14,8 @@ struct PublishedModel {
   int64_t active = 0; ///< of them for a token, where that is not all of them
 };
 
-/// As their authors count; those of DeepSeek V3 without the layer that predicts a token more and the routers'
-/// corrections, and the active ones with both tables of tokens.
+/// As their authors count, Whisper's with the encoder's positions; those of DeepSeek V3 without the layer
+/// that predicts a token more and the routers' corrections, and the active ones with both tables of tokens.
 inline constexpr PublishedModel kPublished[] = {{"gpt2", 124'439'808},                               //
                                                 {"gpt2-medium", 354'823'168},                        //
                                                 {"gpt2-large", 774'030'080},                         //
@@ -66,7 +66,12 @@ inline constexpr PublishedModel kPublished[] = {{"gpt2", 124'439'808},          
                                                 {"qwen3-30b-a3b", 30'532'122'624, 3'353'032'704},    //
                                                 {"deepseek-v2-lite", 15'706'484'224, 2'661'150'208}, //
                                                 {"deepseek-v3", 671'026'404'352, 37'552'282'624},    //
-                                                {"gpt-oss-20b", 20'914'757'184, 4'187'440'704}};
+                                                {"gpt-oss-20b", 20'914'757'184, 4'187'440'704},
+                                                {"whisper-tiny", 37'760'640},
+                                                {"whisper-base", 72'593'920},
+                                                {"whisper-small", 241'734'912},
+                                                {"whisper-medium", 763'857'920},
+                                                {"whisper-large-v3", 1'543'490'560}};
 
 inline constexpr const char *kGpt2 = R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2",
   "activation_function": "gelu_new", "attn_pdrop": 0.1, "bos_token_id": 50256, "embd_pdrop": 0.1,

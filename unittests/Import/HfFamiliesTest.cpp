@@ -56,7 +56,7 @@ protected:
 /// Plans by rules count what a program would hold.
 TEST_F(HfFamilies, RulesCountTheParametersOfEveryDecoder) {
   for (const auto &[name, elements, active] : ds::test::kPublished) {
-    if (name.starts_with("bert") || active > 0)
+    if (name.starts_with("bert") || name.starts_with("whisper") || active > 0)
       continue;
     ASSERT_EQ(build(std::string(ds::builtinModelText(name))), "accepted") << name;
     int64_t count = 0;

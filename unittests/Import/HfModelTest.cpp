@@ -24,7 +24,7 @@ protected:
   HfModel() { context.loadDialect<DsDialect, mlir::func::FuncDialect>(); }
 
   mlir::ModuleOp build(const char *text, const std::string &shape = "1x16") {
-    ds::HfRequest request{"config.json", {"input_ids=" + shape + "xi64"}, 1};
+    ds::HfRequest request{"config.json", {"labels=" + shape + "xi64"}, 1};
     auto result = ds::buildHfModelFromText(request, text, context);
     EXPECT_TRUE(result) << result.error().message;
     if (!result)
@@ -124,6 +124,28 @@ TEST_F(HfModel, StartsAsTheArchitecturePublishes) {
   build(ds::test::kLlama3);
   EXPECT_EQ(init("model.layers.0.self_attn.o_proj.weight"), "normal 0.00000000 0.02000000");
   EXPECT_EQ(init("model.norm.weight"), "constant 1.00000000 0.00000000");
+}
+
+TEST_F(HfModel, WhisperHearsWithPositionsThatNothingTrains) {
+  build(std::string(ds::builtinModelText("whisper-tiny")).c_str(), "2x8");
+  StateOp heard = state("model.encoder.embed_positions.weight"),
+          said = state("model.decoder.embed_positions.weight");
+  EXPECT_EQ(heard.getTensorType().getShape(), llvm::ArrayRef<int64_t>({1500, 384}));
+  EXPECT_FALSE(heard.getTrainable());
+  EXPECT_EQ(init("model.encoder.embed_positions.weight"), "sinusoid 10000.00000000 0.00000000");
+  EXPECT_EQ(said.getTensorType().getShape(), llvm::ArrayRef<int64_t>({448, 384}));
+  EXPECT_TRUE(said.getTrainable());
+  for (const char *drawn : {"model.decoder.embed_positions.weight", "model.encoder.conv1.weight",
+                            "model.decoder.layers.3.encoder_attn.k_proj.weight"})
+    EXPECT_EQ(init(drawn), "normal 0.00000000 0.02000000") << drawn;
+  EXPECT_FALSE(state("model.encoder.layers.0.self_attn.k_proj.bias"));
+  EXPECT_EQ(init("model.encoder.layers.0.self_attn.v_proj.bias"), "zero 0.00000000 0.00000000");
+  EXPECT_THAT(texts(*state("model.decoder.embed_tokens.weight").getAliases()),
+              ElementsAre("proj_out.weight"));
+  EXPECT_THAT(texts(*heard.getReadNames()), ElementsAre("encoder.embed_positions.weight"));
+  auto forward = model.module->lookupSymbol<mlir::func::FuncOp>("forward");
+  EXPECT_EQ(mlir::cast<mlir::RankedTensorType>(forward.getArgumentTypes()[0]).getShape(),
+            llvm::ArrayRef<int64_t>({2, 80, 3000}));
 }
 
 TEST_F(HfModel, PlacesOpsInTheLayersOfTheCheckpoint) {

@@ -56,17 +56,17 @@ TEST(HfRefusal, TheBasesAreAccepted) {
 }
 
 TEST(HfRefusal, UnknownModelsAreNamedWithTheKnownOnes) {
-  EXPECT_THAT(
-      gpt2("model_type", "\"rwkv\""),
-      testing::MatchesRegex("config.json:1:2 .byte 1.: model_type: expects one of bert, bloom, .*, vit, "
-                            "xlm-roberta, but got the string \"rwkv\"; the nearest are gpt2 .knows all "
-                            "keys. and gpt_bigcode .knows all keys.; "
-                            "export the model as TorchScript and give the .pt file"));
+  EXPECT_THAT(gpt2("model_type", "\"rwkv\""),
+              testing::MatchesRegex(
+                  "config.json:1:2 .byte 1.: model_type: expects one of bert, bloom, .*, vit, "
+                  "whisper, xlm-roberta, but got the string \"rwkv\"; the nearest are gpt2 .knows all "
+                  "keys. and gpt_bigcode .knows all keys.; "
+                  "export the model as TorchScript and give the .pt file"));
   EXPECT_THAT(refusal(with(with(kTinyLlama, "model_type", "\"llama9\""), "router", "8")),
               HasSubstr("the nearest are llama (does not know router) and gemma (does not know router); "));
   EXPECT_THAT(refusal(with(with(kTinyLlama, "model_type", "\"dbrx\""), "num_experts", "8")),
               HasSubstr("models with experts are not read yet, neither from config.json nor as TorchScript"));
-  EXPECT_THAT(gpt2("model_type", ""), HasSubstr("vit, xlm-roberta, but the key is missing"));
+  EXPECT_THAT(gpt2("model_type", ""), HasSubstr("vit, whisper, xlm-roberta, but the key is missing"));
   EXPECT_THAT(gpt2("model_type", "7"), HasSubstr("model_type: expects a text, but got the number 7"));
 }
 

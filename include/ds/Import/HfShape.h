@@ -28,6 +28,10 @@ struct HfShape {
 /// cover are Invalid.
 Result<HfShape> readHfShape(const HfRequest &request);
 
+/// The input of the config.json's model whose length is that of the samples: "input_ids", or "labels" where
+/// the model reads no tokens but says some. What cannot be read has "input_ids": whoever builds it says why.
+std::string lengthInput(const std::string &path);
+
 } // namespace ds
 
 #endif // DS_IMPORT_HFSHAPE_H

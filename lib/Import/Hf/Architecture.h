@@ -34,11 +34,19 @@ struct Image {
   int64_t channels = 3, height = 1, width = 1;
 };
 
+/// Size of the spectrograms that a model reads.
+struct Spectrogram {
+  int64_t mels = 1, frames = 1;
+  int64_t tokens = 1; ///< that the encoder makes of it
+};
+
 /// What a sample is, where it is not just tokens with a label each.
 struct SampleKind {
   /// A picture with one label; the model's `positions` are its patches and class token, `vocabulary` the
   /// labels.
   std::optional<Image> image;
+  /// What the encoder reads in place of tokens; then the decoder reads at most `positions`.
+  std::optional<Spectrogram> spectrogram;
   /// Tokens for the encoder, and others with labels for the decoder: as many as one likes, `positions`
   /// without
   /// --input.
@@ -63,7 +71,8 @@ public:
   /// Why no program can be made, where plans by rules are all there is; else empty.
   std::string whyNoProgram;
 
-  /// The loss of `ids` [B, T] against `labels` [B, T]; of pictures [B, C, H, W] against labels [B].
+  /// The loss of `ids` [B, T] against `labels` [B, T]; of pictures [B, C, H, W] against labels [B], and of
+  /// spectrograms [B, mels, frames] against what the decoder is to say.
   virtual Value forward(Graph &g, Value ids, Value labels) const = 0;
 
   /// What the rules of lib/Cost know of it, without `seq`. The error's message starts with the key.
@@ -100,6 +109,7 @@ std::unique_ptr<Architecture> readVit(const Section &config);
 std::unique_ptr<Architecture> readDinov2(const Section &config);
 std::unique_ptr<Architecture> readT5(const Section &config);
 std::unique_ptr<Architecture> readMt5(const Section &config);
+std::unique_ptr<Architecture> readWhisper(const Section &config);
 
 } // namespace ds::hf
 

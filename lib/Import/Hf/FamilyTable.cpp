@@ -61,6 +61,7 @@ static constexpr Family kFamilies[] = {
     {"starcoder2", decoder<readStarcoder2>, "Starcoder2ForCausalLM", "Starcoder2Model"},
     {"t5", readT5, "T5ForConditionalGeneration", "T5Model"},
     {"vit", readVit, "ViTForImageClassification", "ViTModel"},
+    {"whisper", readWhisper, "WhisperForConditionalGeneration", "WhisperModel"},
     {"xlm-roberta", readRoberta, "XLMRobertaForMaskedLM", "XLMRobertaModel"}};
 
 //===----------------------------------------------------------------------===//

@@ -99,7 +99,7 @@ Value Graph::declare(llvm::StringRef name, Role role, bool trainable, RankedTens
   return value;
 }
 
-Value Graph::parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init) {
+Value Graph::parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init, bool trainable) {
   std::string full = path(name);
   if (Value known = existing(full))
     return known;
@@ -112,7 +112,7 @@ Value Graph::parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init
                   "check the sizes in config.json"};
   numParameters += std::min(elements, kMaxElements);
   states.addBare(states[full].readNames, full);
-  return declare(full, Role::Parameter, /*trainable=*/true, type, init);
+  return declare(full, Role::Parameter, trainable, type, init);
 }
 
 void Graph::tie(llvm::StringRef owner, llvm::StringRef alias) {

@@ -39,6 +39,8 @@ struct Init {
   static Init zeros() { return {}; }
   static Init ones() { return {mlir::ds::InitKind::Constant, 1, 0}; }
   static Init normal(double deviation) { return {mlir::ds::InitKind::Normal, 0, deviation}; }
+  /// A table of positions whose slowest columns turn by 1 / `slowest` from row to row.
+  static Init sinusoid(double slowest) { return {mlir::ds::InitKind::Sinusoid, slowest, 0}; }
 };
 
 /// The states of a model by their full names, and what else checkpoints call them.
@@ -88,8 +90,9 @@ public:
     Value decoder;   ///< what a decoder beside an encoder reads, [B, T] of a length of its own
   };
   TokenFacts tokens;
-  /// The parameter of this name below the current layer; declared on first use.
-  Value parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init);
+  /// The parameter of this name below the current layer; declared on first use. One that is not `trainable`
+  /// is frozen: checkpoints have it, and no step changes it.
+  Value parameter(llvm::StringRef name, llvm::ArrayRef<int64_t> shape, Init init, bool trainable = true);
   /// The parameter of this full name, which exists.
   Value existing(llvm::StringRef name) const { return states.valueOf(name); }
   /// Path of the current layer.

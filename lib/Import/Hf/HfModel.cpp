@@ -128,16 +128,16 @@ static std::string precisionNotice(const Section &config, const std::string &tra
          ", as the training configuration says (\"bf16\" and \"fp16\" change that)";
 }
 
-/// One line about each thing that a user may not expect.
+/// One line about each thing that a user may not expect; `isAssumed`: nothing says how long samples are.
 static std::vector<Notice> notices(const ConfigFile &file, const ReadModel &read, const HfRequest &request,
-                                   const TokenShape *assumed) {
+                                   bool isAssumed) {
   const Architecture &model = *read.architecture;
   const std::string &path = request.path;
   std::vector<Notice> lines;
-  if (assumed) // first: most of a plan follows from it
-    lines.push_back({path + ": samples have " + std::to_string(assumed->length) +
+  if (isAssumed) // first: most of a plan follows from it
+    lines.push_back({path + ": samples have " + std::to_string(model.positions) +
                          " tokens, all positions that the model has; --length " +
-                         std::to_string(std::max<int64_t>(1, assumed->length / 2)) +
+                         std::to_string(std::max<int64_t>(1, model.positions / 2)) +
                          " makes them half as long",
                      /*isCostly=*/true});
   for (const std::string &line :
@@ -169,7 +169,12 @@ static Result<mlir::OwningOpRef<mlir::ModuleOp>> build(const Architecture &model
   }
   auto type = mlir::RankedTensorType::get({shape.batch, shape.length}, i64);
   auto told = type.clone({shape.batch, shape.decoderLength.value_or(shape.length)});
-  Value ids = graph.input("input_ids", type);
+  Value ids;
+  if (const std::optional<Spectrogram> &kind = model.samples.spectrogram)
+    ids = graph.input("input_features", mlir::RankedTensorType::get({shape.batch, kind->mels, kind->frames},
+                                                                    mlir::Float32Type::get(&context)));
+  else
+    ids = graph.input("input_ids", type);
   if (shape.decoderLength)
     graph.tokens.decoder = graph.input("decoder_input_ids", told);
   Value labels = graph.input("labels", told);
@@ -207,7 +212,7 @@ static Result<HfModel> buildFrom(const HfRequest &request, const ConfigFile &fil
   if (!module)
     return Error{module.error().code, request.path + ": " + module.error().message, module.error().hint};
   const bool isAssumed = request.inputs.empty() && !model->samples.image;
-  HfModel made{std::move(*module), notices(file, read, request, isAssumed ? &*shape : nullptr)};
+  HfModel made{std::move(*module), notices(file, read, request, isAssumed)};
   keepText(file.text(), request.path, made);
   return made;
 }
@@ -232,6 +237,12 @@ Result<cost::ModelShape> Architecture::sizes() const {
                "leave --cluster out to plan the program itself"};
 }
 
+std::string ds::lengthInput(const std::string &path) {
+  Result<ConfigFile> file = ConfigFile::read(path);
+  const ReadModel read = file ? readModel(*file) : ReadModel();
+  return read.architecture && read.architecture->samples.spectrogram ? "labels" : "input_ids";
+}
+
 Result<HfShape> ds::readHfShape(const HfRequest &request) {
   const std::string &path = request.path;
   Result<ConfigFile> file = ConfigFile::read(path);
@@ -252,7 +263,7 @@ Result<HfShape> ds::readHfShape(const HfRequest &request) {
                  model->positions,
                  model->scoreHeads == 0,
                  model->whyNoProgram,
-                 notices(*file, read, request, request.inputs.empty() ? &*tokens : nullptr)};
+                 notices(*file, read, request, request.inputs.empty())};
   result.shape.seq = tokens->length;
   if (const int64_t active = shape->activeParameters(); active < shape->parameters())
     result.notices.push_back(

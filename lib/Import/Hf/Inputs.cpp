@@ -124,46 +124,79 @@ static Result<TokenShape> readPictures(const std::vector<std::string> &inputs, i
   return TokenShape{batch.value_or(microBatch), model.positions, false, false, std::nullopt};
 }
 
+/// Parses "4x80x3000xf32", which has the model's sizes but for the number of samples.
+static Result<TokenShape> parseSpectrograms(llvm::StringRef input, llvm::StringRef text,
+                                            const Spectrogram &kind) {
+  Result<Spelling> spelling = parseSpelling(input, text);
+  if (!spelling)
+    return spelling.error();
+  const std::string size = "x" + std::to_string(kind.mels) + "x" + std::to_string(kind.frames) + "xf32";
+  TokenShape shape;
+  shape.batch = spelling->sizes.front(), shape.length = kind.tokens;
+  if (text != std::to_string(shape.batch) + size)
+    return invalid("--input '" + input.take_front(200).str() + "': expects input_features=B" + size,
+                   "the sizes are num_mel_bins and twice max_source_positions of config.json");
+  return shape;
+}
+
 /// What --input says of a model with an encoder and a decoder: labels are as long as what the decoder reads,
-/// which is as long as what the encoder reads unless they say.
+/// which is as long as what the encoder reads unless they say; of speech, as long as the model allows.
 static Result<TokenShape> readPairs(const std::vector<std::string> &inputs, int64_t microBatch,
                                     const Architecture &model) {
+  const std::optional<Spectrogram> &speech = model.samples.spectrogram;
+  const llvm::StringRef read = speech ? "input_features" : "input_ids";
   std::optional<int64_t> batch, length, decoderLength;
   llvm::StringSet<> seen;
   for (llvm::StringRef input : inputs) {
     auto [name, text] = input.split('=');
-    if ((name != "input_ids" && name != "decoder_input_ids" && name != "labels") || !seen.insert(name).second)
-      return invalid("--input gives '" + name.take_front(100).str() +
-                         "', but the forward takes input_ids, decoder_input_ids and labels, each once",
-                     "write, for example, --input input_ids=4x512xi64 --input labels=4x128xi64");
-    Result<TokenShape> shape = parseShape(input, text);
+    if ((name != read && name != "decoder_input_ids" && name != "labels") || !seen.insert(name).second)
+      return invalid("--input gives '" + name.take_front(100).str() + "', but the forward takes " +
+                         read.str() + ", decoder_input_ids and labels, each once",
+                     speech ? "write, for example, --input labels=4x128xi64"
+                            : "write, for example, --input input_ids=4x512xi64 --input labels=4x128xi64");
+    Result<TokenShape> shape =
+        speech && name == read ? parseSpectrograms(input, text, *speech) : parseShape(input, text);
     if (!shape)
       return shape.error();
-    std::optional<int64_t> &known = name == "input_ids" ? length : decoderLength;
+    std::optional<int64_t> &known = name == read ? length : decoderLength;
     if (batch.value_or(shape->batch) != shape->batch || known.value_or(shape->length) != shape->length)
       return invalid("--input gives '" + name.str() + "' another shape than the argument before it",
                      "samples are as many everywhere, labels as long as decoder_input_ids");
     batch = shape->batch, known = shape->length;
   }
-  TokenShape shape{batch.value_or(microBatch), length.value_or(model.positions), false, false, std::nullopt};
-  shape.decoderLength = decoderLength.value_or(shape.length);
+  TokenShape shape;
+  shape.batch = batch.value_or(microBatch);
+  shape.length = speech ? speech->tokens : length.value_or(model.positions);
+  shape.decoderLength = decoderLength.value_or(speech ? model.positions : shape.length);
   return shape;
+}
+
+/// Refuses samples of more tokens than the model has positions.
+static Status checkLength(int64_t length, const Architecture &model, const std::string &file) {
+  if (length <= model.positions)
+    return {};
+  return invalid("samples of " + std::to_string(length) + " tokens are asked for, but " + file + " has " +
+                     std::to_string(model.positions) + " positions",
+                 "shorten the samples, or raise the number of positions in config.json");
 }
 
 Result<TokenShape> ds::hf::readInputs(const std::vector<std::string> &inputs, int64_t microBatch,
                                       const Architecture &model, const std::string &file) {
   if (model.samples.image)
     return readPictures(inputs, microBatch, model);
-  if (model.samples.hasDecoder)
-    return readPairs(inputs, microBatch, model);
+  if (model.samples.hasDecoder) {
+    Result<TokenShape> pair = readPairs(inputs, microBatch, model);
+    if (pair && model.samples.spectrogram)
+      if (Status status = checkLength(*pair->decoderLength, model, file); !status)
+        return status.error();
+    return pair;
+  }
   Result<std::optional<TokenShape>> given = combine(inputs);
   if (!given)
     return given.error();
   TokenShape shape = given->value_or(TokenShape{microBatch, model.positions, false, false, std::nullopt});
-  if (shape.length > model.positions)
-    return invalid("samples of " + std::to_string(shape.length) + " tokens are asked for, but " + file +
-                       " has " + std::to_string(model.positions) + " positions",
-                   "shorten the samples, or raise the number of positions in config.json");
+  if (Status status = checkLength(shape.length, model, file); !status)
+    return status.error();
   return shape;
 }
 

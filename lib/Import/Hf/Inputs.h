@@ -13,8 +13,8 @@ struct TokenShape {
   std::optional<int64_t> decoderLength; ///< of `decoder_input_ids` and `labels`, where there is a decoder
 };
 
-/// What --input says, each as NAME=BxTxi64, or of pictures as pixel_values=BxCxHxWxf32 and labels=Bxi64;
-/// without any, `microBatch` samples of the model's positions.
+/// What --input says, each as NAME=BxTxi64, or of pictures as pixel_values=BxCxHxWxf32 and labels=Bxi64, or
+/// of speech input_features=BxMxFxf32; without any, `microBatch` samples of the model's positions.
 Result<TokenShape> readInputs(const std::vector<std::string> &inputs, int64_t microBatch,
                               const Architecture &model, const std::string &file);
 

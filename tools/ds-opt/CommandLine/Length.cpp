@@ -1,6 +1,7 @@
 //===- Length.cpp - How long samples are ----------------------------------------------===//
 #include "Length.h"
 
+#include "ds/Import/HfShape.h"
 #include "ds/Planner/Proposal.h"
 
 using namespace ds;
@@ -22,7 +23,8 @@ Status ds::opt::settleLength(Options &options, const config::Config &config) {
     return Error{ExitCode::Invalid, options.input + ": --length " + length + ": MLIR has its shapes already",
                  "give the TorchScript archive or the config.json that it was made from"};
   if (options.inputKind() == InputKind::HfConfig && options.inputs.empty()) {
-    options.inputs = {"input_ids=" + std::to_string(config.batch.micro) + "x" + length + "xi64"};
+    options.inputs = {lengthInput(options.input) + "=" + std::to_string(config.batch.micro) + "x" + length +
+                      "xi64"};
     return {};
   }
   const std::optional<int64_t> given = givenLength(options);

@@ -8,7 +8,8 @@ namespace ds::opt {
 
 /// Brings `--length` into the `--input`s, so that all that is asked of a model is asked of samples of that
 /// length: dimension 1 of the first that has one, and of the others where they have as many there; of a
-/// config.json without any, `input_ids` of the configured micro-batch. Does nothing without `--length`.
+/// config.json without any, its input that has a length, of the configured micro-batch. Does nothing without
+/// `--length`.
 Status settleLength(Options &options, const config::Config &config);
 
 } // namespace ds::opt
