@@ -70,6 +70,26 @@ TEST(HfRefusal, UnknownModelsAreNamedWithTheKnownOnes) {
   EXPECT_THAT(gpt2("model_type", "7"), HasSubstr("model_type: expects a text, but got the number 7"));
 }
 
+TEST(HfRefusal, ModelsAroundATextModelNameItAsWhatIsRead) {
+  const auto around = [](const std::string &type, const std::string &text) {
+    return refusal(R"({"model_type": ")" + type + R"(", "vision_config": {}, "text_config": )" + text + "}");
+  };
+  EXPECT_EQ(
+      around("mistral3", with(with(kTinyLlama, "model_type", "\"mistral\""), "num_key_value_heads", "2")),
+      "config.json:1:2 (byte 1): model_type: expects a model of text alone, but got the string "
+      "\"mistral3\", which "
+      "has one in text_config; write the value of text_config to a config.json of its own, which is "
+      "read as mistral");
+  EXPECT_THAT(around("gemma3", with(with(kTinyLlama, "model_type", "\"gemma3_text\""), "vocab_size", "")),
+              AllOf(HasSubstr("\"gemma3\", which has one in text_config; write the value"),
+                    HasSubstr("read as gemma3_text, once this is put right there: vocab_size: expects an "
+                              "integer from 1 to 16777216, but the key is missing")));
+  EXPECT_THAT(
+      around("llava", R"({"model_type": "rwkv"})"),
+      HasSubstr("which has one in text_config, of a model_type that is not read either: 'rwkv'; export"));
+  EXPECT_THAT(around("llava", "3"), HasSubstr("expects one of bert, "));
+}
+
 TEST(HfRefusal, MissingKeysAreNamedWithTheNearest) {
   EXPECT_EQ(gpt2("n_head", ""),
             "config.json: n_head: expects an integer from 1 to 65536, but the key is missing");

@@ -125,14 +125,41 @@ static std::string otherWay(const Section &config) {
   return "export the model as TorchScript and give the .pt file";
 }
 
+/// The family of this model_type; null where there is none.
+static const Family *familyOf(llvm::StringRef type) {
+  const auto *found = llvm::find_if(kFamilies, [&](const Family &each) { return each.modelType == type; });
+  return found == std::end(kFamilies) ? nullptr : found;
+}
+
+/// Refuses a model that sees or hears around the text model of `text`, its text_config, which may be read by
+/// itself.
+static void refuseAround(const Section &config, const config::Value &text) {
+  Result<ConfigFile> part = ConfigFile::parse(config::toJson(text), "text_config");
+  const std::string type = part ? part->root().text("model_type") : "";
+  const Family *family = familyOf(type);
+  std::string hint = "export the model as TorchScript and give the .pt file";
+  if (family) {
+    const std::string refusal = attempt(*part, *family, type).refusal;
+    hint = "write the value of text_config to a config.json of its own, which is read as " + type +
+           (refusal.empty() ? "" : ", once this is put right there: " + refusal);
+  }
+  config.refuse("model_type",
+                "expects a model of text alone, but got " + config.describe("model_type") +
+                    ", which has one in text_config" +
+                    (family ? "" : ", of a model_type that is not read either: '" + type + "'"),
+                hint);
+}
+
 const Family *ds::hf::findFamily(const ConfigFile &file) {
   const Section config = file.root();
-  std::string type = config.text("model_type"), known;
-  for (const Family &family : kFamilies) {
-    if (family.modelType == type)
-      return &family;
-    known += (known.empty() ? "" : ", ") + family.modelType.str();
-  }
+  const std::string type = config.text("model_type");
+  if (const Family *family = familyOf(type))
+    return family;
+  const config::Value *text = config.find("text_config");
+  if (!type.empty() && text && text->is(config::Value::Kind::Object))
+    return refuseAround(config, *text), nullptr;
+  const std::string known =
+      llvm::join(llvm::map_range(kFamilies, [](const Family &each) { return each.modelType.str(); }), ", ");
   if (config.has("model_type"))
     config.refuse("model_type",
                   "expects one of " + known + ", but got " + config.describe("model_type") +
