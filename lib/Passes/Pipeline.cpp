@@ -23,6 +23,9 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createCanonicalizerPass());
   manager.addPass(createCSEPass());
 
+  // Attention looks for heads behind what cuts them out of a fused projection.
+  manager.addNestedPass<func::FuncOp>(createRaiseSplits());
+
   // Spelled-out GELU, attention and caps of logits must be found before their gradients are spelled out too.
   manager.addNestedPass<func::FuncOp>(createRaiseGelu());
   manager.addPass(createRaiseAttention());

@@ -120,7 +120,7 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
     Ensures:
     - A mask that hides exactly the future, however it is computed from counters and constants, becomes `causal`; one
       that hides what lies further off, or both, becomes `window`, whose conditions may also be masks of their own;
-      another addend becomes `mask`, without its repetition over batch and heads.
+      another addend becomes `mask`, without its repetition over batch and heads; a sum of masks counts as each.
     - c * tanh(x / c) of the scores before all masks becomes `cap`.
     - An addend that is a number for each head times counters that grow by the same from key to key (ALiBi: s - t, s, or
       -|t - s| under a causal mask) becomes `slopes`; it may be rounded otherwise than the model rounds it.
@@ -129,6 +129,7 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
     - Heads that were transposed before the first dimension of the products are taken from before the transposition;
       heads that never were count as batch.
     - Repetitions of key heads (repeat_interleave, expand) are folded into fewer key heads.
+    - A mask of ds.attention that is nothing but these becomes `causal`, `window` and `slopes` as well.
     - Left alone: dropout on the probabilities, a mask that is trained, scores or probabilities that are read by
       something else.
 
@@ -142,6 +143,33 @@ def RaiseAttention : Pass<"ds-raise-attention", "::mlir::ModuleOp"> {
     ```
     %ot, %lse = ds.attention %qt, %kt, %vt causal scale 1.0 : ...
     %o = ds.transpose %ot perm [0, 2, 1, 3] : tensor<2x16x4x8xf32> -> tensor<2x4x16x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def RaiseSplits : Pass<"ds-raise-splits", "::mlir::func::FuncOp"> {
+  let summary = "Replaces slices that cut a value into pieces by one split";
+  let description = [{
+    Query, key and value are slices of one projection in many models, and neighbours that rotate are x[..., ::2] and
+    x[..., 1::2]. The gradient of each slice pads to the whole and that of a split is one concatenation.
+
+    Requires: phase model, canonical and without common subexpressions.
+
+    Ensures: (E1) slices of a value along one dimension that are consecutive pieces, or every n-th element each, and all of
+    it, become one split; slices that leave something out or overlap are left; (E2) a split along a dimension before the
+    last of a reshaped value cuts columns of the value in another shape: heads that were unfolded first are cut before.
+
+    ```
+    %a = ds.slice %x offsets [0, 0] strides [1, 2] : tensor<4x8xf32> -> tensor<4x4xf32>
+    %b = ds.slice %x offsets [0, 1] strides [1, 2] : tensor<4x8xf32> -> tensor<4x4xf32>
+    ```
+    becomes
+    ```
+    %p = ds.reshape %x : tensor<4x8xf32> -> tensor<4x4x2xf32>
+    %s:2 = ds.split %p dim 2 : tensor<4x4x2xf32> -> tensor<4x4x1xf32>, tensor<4x4x1xf32>
+    %a = ds.reshape %s#0 : tensor<4x4x1xf32> -> tensor<4x4xf32>
+    %b = ds.reshape %s#1 : tensor<4x4x1xf32> -> tensor<4x4xf32>
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
