@@ -2,14 +2,18 @@
 //
 // A mask or a position table that the archive stores as megabytes is a few ops that a kernel computes where
 // it needs them. So a known tensor is looked at before it is written: one value, a count along one dimension,
-// or two values that meet at a diagonal, or of which one lies between two diagonals, are ops; a small tensor
-// is a literal; what remains is a state with its data in the weights file.
+// two values that meet at a diagonal, or of which one lies between two diagonals, or numbers of heads times
+// distances (Slopes.h) are ops; a small tensor is a literal; what remains is a state with its data in the
+// weights file. What a dimension repeats is looked at once.
 //
 //===---------------------------------------------------------------------------===//
 
 #include "Builder.h"
 #include "Literals.h"
+#include "Slopes.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -29,11 +33,11 @@ struct Triangle {
   int64_t diagonal = 0;
 };
 
-/// One of two truth values between two diagonals of the last two dimensions: `inside` where row + first <=
+/// One of two values between two diagonals of the last two dimensions: `inside` where row + first <=
 /// column <= row + last, as a sliding window hides or shows.
 struct Band {
-  bool inside;
-  int64_t first, last;
+  c10::Scalar inside, outside;
+  int64_t first = 0, last = 0;
 };
 
 /// start + step * i[dim].
@@ -80,24 +84,41 @@ static std::optional<Triangle> findTriangle(const at::Tensor &t) {
   return Triangle{flat[(rows - 1) * columns].item(), flat[columns - 1].item(), diagonal};
 }
 
-/// A band of truth values whose last row ends with it, and whose first row begins with it: what a position
-/// sees that is the last of as many keys.
+/// The elements as integers, which are equal where their bytes are.
+static at::Tensor bitsOf(const at::Tensor &t) {
+  if (!t.is_floating_point())
+    return t;
+  constexpr std::array byBytes = {at::kByte, at::kShort, at::kInt, at::kLong}; // of 1, 2, 4 and 8 bytes
+  size_t place = 0;
+  for (size_t bytes = t.element_size(); bytes > 1; bytes /= 2)
+    ++place;
+  return t.view(byBytes[place]);
+}
+
+/// A band whose last row ends with it, and whose first row begins with it: what a position sees that is the
+/// last of as many keys.
 static std::optional<Band> findBand(const at::Tensor &t) {
-  if (t.dim() < 2 || t.scalar_type() != at::kBool || t.numel() != t.size(-2) * t.size(-1))
+  if (t.dim() < 2 || t.numel() != t.size(-2) * t.size(-1))
     return std::nullopt;
   const int64_t rows = t.size(-2), columns = t.size(-1), own = columns - rows;
   if (rows < 2 || own < 0)
     return std::nullopt;
-  const auto *data = t.data_ptr<bool>();
+  at::Tensor flat = t.reshape({-1}), bits = bitsOf(flat), isLast = bits.eq(bits[rows * columns - 1]);
+  const auto *data = isLast.data_ptr<bool>();
+  const bool *other = std::find(data, data + rows * columns, false);
+  if (other == data + rows * columns)
+    return std::nullopt;
+  if (!bits.eq(bits[other - data]).equal(isLast.logical_not())) // a third value
+    return std::nullopt;
   const auto at = [&](int64_t row, int64_t column) { return data[row * columns + column]; };
-  Band band{at(rows - 1, columns - 1), own, own};
-  while (band.first - 1 >= own - columns + 1 && at(rows - 1, rows - 1 + band.first - 1) == band.inside)
+  Band band{flat[rows * columns - 1].item(), flat[other - data].item(), own, own};
+  while (band.first - 1 >= own - columns + 1 && at(rows - 1, rows - 1 + band.first - 1))
     --band.first;
-  while (band.last + 1 < columns && at(0, band.last + 1) == band.inside)
+  while (band.last + 1 < columns && at(0, band.last + 1))
     ++band.last;
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < columns; ++column)
-      if ((at(row, column) == band.inside) != (column >= row + band.first && column <= row + band.last))
+      if (at(row, column) != (column >= row + band.first && column <= row + band.last))
         return std::nullopt;
   return band;
 }
@@ -138,7 +159,10 @@ static TensorRef makeBand(Builder &b, const at::Tensor &t) {
             first = b.iota(rank - 2, band->first, 1, shape, at::kLong),
             last = b.iota(rank - 2, band->last, 1, shape, at::kLong);
   TensorRef inside = b.binary("and", b.compare("ge", column, first), b.compare("le", column, last));
-  return band->inside ? inside : b.unary("not", inside);
+  if (t.scalar_type() == at::kBool)
+    return band->inside.toBool() ? inside : b.unary("not", inside);
+  return b.select(inside, b.splat(band->inside, shape, t.scalar_type()),
+                  b.splat(band->outside, shape, t.scalar_type()));
 }
 
 TensorRef Builder::materializePattern(const at::Tensor &t) {
@@ -148,8 +172,10 @@ TensorRef Builder::materializePattern(const at::Tensor &t) {
   if (auto count = findCount(t))
     return iota(count->dim, count->start, count->step, shape, t.scalar_type());
   auto triangle = findTriangle(t);
-  if (!triangle)
-    return makeBand(*this, t);
+  if (!triangle) {
+    TensorRef band = makeBand(*this, t);
+    return band ? band : makeSlopes(*this, t);
+  }
   auto rank = static_cast<int64_t>(shape.size());
   TensorRef row = iota(rank - 2, triangle->diagonal, 1, shape, at::kLong);
   TensorRef column = iota(rank - 1, 0, 1, shape, at::kLong);
@@ -158,6 +184,17 @@ TensorRef Builder::materializePattern(const at::Tensor &t) {
   TensorRef isLower = compare("ge", row, column);
   return select(isLower, splat(triangle->lower, shape, t.scalar_type()),
                 splat(triangle->upper, shape, t.scalar_type()));
+}
+
+/// The elements without the repetition of leading dimensions, which keep a size of 1.
+static at::Tensor withoutRepetition(at::Tensor t) {
+  for (int64_t dim = 0; dim + 2 < t.dim(); ++dim) {
+    const size_t count = t.size(dim), block = t.nbytes() / count;
+    if (leadingRun(static_cast<const char *>(t.data_ptr()), t.size(dim), block) < t.size(dim))
+      break;
+    t = t.narrow(dim, 0, 1);
+  }
+  return t;
 }
 
 TensorRef Builder::materialize(const at::Tensor &tensor) {
@@ -170,7 +207,8 @@ TensorRef Builder::materialize(const at::Tensor &tensor) {
   }
   Shape shape = tensor.sizes().vec();
   stem = stem.contiguous();
-  TensorRef result = materializePattern(stem);
+  TensorRef result =
+      stem.numel() > 0 ? materializePattern(withoutRepetition(stem)) : materializePattern(stem);
   if (!result && stem.numel() <= maxLiteral)
     result = text.emit("ds.constant dense<" + spellLiteral(stem) +
                            "> : " + spell(stem.sizes().vec(), stem.scalar_type()),

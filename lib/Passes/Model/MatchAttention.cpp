@@ -29,17 +29,25 @@ Value mlir::ds::stripScale(Value value, double &scale) {
   return value;
 }
 
-/// Adds what `condition` hides to what is hidden, if a true one means `whenTrue`.
-bool AttentionMatcher::addMask(Value condition, Visibility whenTrue, AttentionMatch &match) {
+const std::optional<SeenKeys> &KeysFinder::find(Value condition) {
   auto [entry, isNew] = seen.try_emplace(condition);
   if (isNew)
     entry->second = matchSeenKeys(condition);
-  const std::optional<SeenKeys> &keys = entry->second;
+  return entry->second;
+}
+
+void HiddenKeys::add(bool future, std::optional<int64_t> near) {
+  causal |= future;
+  if (near)
+    window = std::min(window.value_or(*near), *near);
+}
+
+/// Adds what `condition` hides to what is hidden, if a true one means `whenTrue`.
+bool AttentionMatcher::addMask(Value condition, Visibility whenTrue, AttentionMatch &match) {
+  const std::optional<SeenKeys> &keys = finder.find(condition);
   if (!keys || keys->whenTrue != whenTrue)
     return false;
-  match.causal |= keys->isCausal;
-  if (keys->window)
-    match.window = std::min(match.window.value_or(*keys->window), *keys->window);
+  match.hidden.add(keys->isCausal, keys->window);
   return true;
 }
 
@@ -71,13 +79,13 @@ Value AttentionMatcher::stepThroughSelect(SelectOp op, AttentionMatch &match) {
   return onFalse ? op.getOnTrue() : op.getOnFalse();
 }
 
-/// The condition by which `mask` is 0 where keys are seen and hides them elsewhere, and what a true one
+/// The condition by which `addend` is 0 where keys are seen and hides them elsewhere, and what a true one
 /// means; null where it is nothing of the kind.
-static std::pair<Value, Visibility> findCondition(Value mask, double scale) {
-  while (auto broadcast = mask.getDefiningOp<BroadcastOp>())
-    mask = broadcast.getInput();
-  auto select = mask.getDefiningOp<SelectOp>();
-  if (!select || scale <= 0)
+static std::pair<Value, Visibility> findCondition(const Addend &addend, double scale) {
+  auto select = addend.value.getDefiningOp<SelectOp>();
+  const bool isOfKeys =
+      addend.dims.size() >= 2 && ArrayRef(addend.dims).take_back(2) == ArrayRef<int64_t>{2, 3};
+  if (!select || !isOfKeys || scale <= 0)
     return {};
   std::optional<double> onTrue = getSplatValue(select.getOnTrue()),
                         onFalse = getSplatValue(select.getOnFalse());
@@ -88,6 +96,27 @@ static std::pair<Value, Visibility> findCondition(Value mask, double scale) {
   if (*onFalse == 0 && *onTrue * scale <= kHiddenScore)
     return {select.getCondition(), Visibility::Hidden};
   return {};
+}
+
+std::optional<MaskParts> mlir::ds::matchMask(KeysFinder &finder, Value mask, double scale, bool isCausal) {
+  SmallVector<Addend> addends, rest;
+  splitAddends(mask, addends);
+  MaskParts parts;
+  for (const Addend &addend : addends) {
+    auto [condition, whenTrue] = findCondition(addend, scale);
+    const std::optional<SeenKeys> keys = condition ? finder.find(condition) : std::nullopt;
+    if (keys && keys->whenTrue == whenTrue)
+      parts.hidden.add(keys->isCausal, keys->window);
+    else
+      rest.push_back(addend);
+  }
+  if (addends.empty() || rest.size() > 1)
+    return std::nullopt;
+  if (rest.empty())
+    return parts;
+  ArrayRef<int64_t> scores = tensorType(mask).getShape().take_back(2);
+  parts.slopes = matchSlopes(rest.front(), scores[0], scores[1], isCausal || parts.hidden.causal);
+  return parts.slopes ? std::optional(parts) : std::nullopt;
 }
 
 /// True for what holds scores: a way up to the first product, within as many ops as `left` says.
@@ -113,14 +142,15 @@ static bool leadsToProduct(Value value, int left = 32) {
 Value AttentionMatcher::stepThroughAdd(AddOp op, AttentionMatch &match) {
   bool isLeft = leadsToProduct(op.getLhs());
   Value scores = isLeft ? op.getLhs() : op.getRhs(), mask = isLeft ? op.getRhs() : op.getLhs();
-  if (auto [condition, whenTrue] = findCondition(mask, match.scale);
-      condition && addMask(condition, whenTrue, match))
-    return scores;
   if (findTrained(func, symbols, mask))
     return {};
-  if (std::optional<HeadSlopes> slopes = match.slopes ? std::nullopt : matchSlopes(mask, match.causal)) {
-    match.slopes = HeadSlopes{slopes->slopes, slopes->factor * match.scale};
-    match.spelled = AdditiveMask{mask, match.scale};
+  std::optional<MaskParts> parts = matchMask(finder, mask, match.scale, match.hidden.causal);
+  if (parts && !(parts->slopes && match.slopes)) {
+    match.hidden.add(parts->hidden.causal, parts->hidden.window);
+    if (parts->slopes) {
+      match.slopes = HeadSlopes{parts->slopes->slopes, parts->slopes->factor * match.scale};
+      match.spelled = AdditiveMask{mask, match.scale};
+    }
     return scores;
   }
   if (match.mask)

@@ -21,12 +21,41 @@ struct AdditiveMask {
   double factor; ///< what the scores are multiplied by afterwards
 };
 
+/// Keys that masks hide, as ds.attention says it.
+struct HiddenKeys {
+  bool causal = false;
+  std::optional<int64_t> window;
+
+  /// Hides the future as well if `future`, and what lies outside of `near`.
+  void add(bool future, std::optional<int64_t> near);
+};
+
+/// What a sum that is added to scores says but for a mask.
+struct MaskParts {
+  HiddenKeys hidden;
+  std::optional<HeadSlopes> slopes;
+};
+
+/// Finds which keys conditions show; layers share theirs.
+class KeysFinder {
+public:
+  /// As matchSeenKeys() says.
+  const std::optional<SeenKeys> &find(Value condition);
+
+private:
+  DenseMap<Value, std::optional<SeenKeys>> seen;
+};
+
+/// Takes `mask` apart that is added to scores which are multiplied by `scale` afterwards: each of its addends
+/// hides the future or the distant, or is slopes, of which there is one; nothing where an addend is neither.
+/// `isCausal`: other masks hide the future.
+std::optional<MaskParts> matchMask(KeysFinder &finder, Value mask, double scale, bool isCausal);
+
 /// What was found between the two products.
 struct AttentionMatch {
   MatmulOp scores, result;
   double scale = 1;
-  bool causal = false;
-  std::optional<int64_t> window;
+  HiddenKeys hidden;
   std::optional<double> cap; ///< of the scores: above it come no masks
   std::optional<AdditiveMask> mask;
   std::optional<HeadSlopes> slopes;    ///< with all that scales them
@@ -55,7 +84,7 @@ private:
 
   func::FuncOp func;
   SymbolTable &symbols;
-  DenseMap<Value, std::optional<SeenKeys>> seen; ///< layers share their mask
+  KeysFinder finder;
 };
 
 } // namespace mlir::ds

@@ -17,13 +17,20 @@ using namespace mlir::ds;
 /// More products than this of positions are not examined.
 static constexpr int64_t kMaxElements = 1 << 26;
 
-/// Of each dimension of a value, which of the scores it is; -1 for one of size 1 that is none.
-using Dims = SmallVector<int64_t, 4>;
+/// A sum of more is not taken apart.
+static constexpr size_t kMaxAddends = 8;
+
+/// A dimension of size 1 that is none of the scores'.
+static constexpr int64_t kNone = -1;
+/// Batch and heads in one, of scores [B * H, T, S].
+static constexpr int64_t kFolded = -2;
+/// The heads, of scores [B, H, T, S].
+static constexpr int64_t kHeads = 1;
 
 /// For each dimension of `from` the one of `to` in which its elements lie, where the reshape only adds or
-/// takes away dimensions of size 1; -1 for those.
-static std::optional<Dims> matchOnes(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
-  Dims dims(from.size(), -1);
+/// takes away dimensions of size 1; kNone for those.
+static std::optional<ScoreDims> matchOnes(ArrayRef<int64_t> from, ArrayRef<int64_t> to) {
+  ScoreDims dims(from.size(), kNone);
   size_t at = 0;
   for (auto [index, size] : llvm::enumerate(from)) {
     if (size == 1)
@@ -39,12 +46,60 @@ static std::optional<Dims> matchOnes(ArrayRef<int64_t> from, ArrayRef<int64_t> t
 
 /// For each dimension of the operand of `op` the dimension of its result that it runs along, if it is one of
 /// those ops that repeat or rename.
-static std::optional<Dims> operandDims(Operation *op) {
+static std::optional<ScoreDims> operandDims(Operation *op) {
   if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    return Dims(broadcast.getDims());
+    return ScoreDims(broadcast.getDims());
   if (auto reshape = dyn_cast<ReshapeOp>(op))
     return matchOnes(tensorType(reshape.getInput()).getShape(), tensorType(reshape.getResult()).getShape());
   return std::nullopt;
+}
+
+/// The dimensions of the input [B, H, ...] of a reshape to [B * H, ...], whose dimensions are `dims`.
+static std::optional<ScoreDims> unfoldedDims(Operation *op, const ScoreDims &dims) {
+  auto reshape = dyn_cast<ReshapeOp>(op);
+  if (!reshape || dims.empty() || dims.front() != kFolded)
+    return std::nullopt;
+  ArrayRef<int64_t> from = tensorType(reshape.getInput()).getShape(),
+                    to = tensorType(reshape.getResult()).getShape();
+  if (from.size() != to.size() + 1 || from.drop_front(2) != to.drop_front())
+    return std::nullopt;
+  ScoreDims inner = {0, kHeads};
+  inner.append(dims.begin() + 1, dims.end());
+  return inner;
+}
+
+/// The operand of an op that repeats or renames, with its dimensions; null for other ops.
+static Addend stepInside(const Addend &addend) {
+  Operation *op = addend.value.getDefiningOp();
+  if (!op)
+    return {};
+  if (std::optional<ScoreDims> inner = unfoldedDims(op, addend.dims))
+    return {op->getOperand(0), *inner};
+  std::optional<ScoreDims> inner = operandDims(op);
+  if (!inner)
+    return {};
+  for (int64_t &dim : *inner)
+    dim = dim < 0 ? kNone : addend.dims[dim];
+  return {op->getOperand(0), *inner};
+}
+
+void mlir::ds::splitAddends(Value mask, SmallVectorImpl<Addend> &addends) {
+  const int64_t rank = tensorType(mask).getRank();
+  if (rank != 3 && rank != 4)
+    return;
+  SmallVector<Addend> left = {{mask, rank == 4 ? ScoreDims{0, kHeads, 2, 3} : ScoreDims{kFolded, 2, 3}}};
+  while (!left.empty()) {
+    Addend addend = left.pop_back_val();
+    for (Addend inner = stepInside(addend); inner.value; inner = stepInside(addend))
+      addend = inner;
+    auto sum = addend.value.getDefiningOp<AddOp>();
+    if (!sum || addends.size() + left.size() >= kMaxAddends) {
+      addends.push_back(addend);
+      continue;
+    }
+    left.push_back({sum.getRhs(), addend.dims});
+    left.push_back({sum.getLhs(), addend.dims});
+  }
 }
 
 /// The dimensions along which elements of `value` may differ, as bits.
@@ -60,7 +115,7 @@ static unsigned varyingDims(Value value) {
     return 1u << iota.getDim();
   if (isa<ConstantOp>(op))
     return getSplatValue(value) ? 0 : all;
-  if (std::optional<Dims> dims = operandDims(op)) {
+  if (std::optional<ScoreDims> dims = operandDims(op)) {
     unsigned inner = varyingDims(op->getOperand(0));
     for (auto [index, dim] : llvm::enumerate(*dims))
       some |= dim >= 0 && (inner >> index & 1) ? 1u << dim : 0;
@@ -75,10 +130,10 @@ static unsigned varyingDims(Value value) {
 
 /// How much `positions` grow from key to key; `dims` are its dimensions among the scores', whose last two
 /// have `queries` and `keys` elements.
-static std::optional<double> growth(Value positions, const Dims &dims, int64_t queries, int64_t keys,
+static std::optional<double> growth(Value positions, const ScoreDims &dims, int64_t queries, int64_t keys,
                                     bool isCausal) {
   MaskElements elements;
-  ElementLine line{SmallVector<int64_t, 4>(dims.size(), 0)};
+  ElementLine line{SmallVector<int64_t, 4>(dims.size(), 0), std::nullopt};
   std::optional<size_t> row;
   for (auto [index, dim] : llvm::enumerate(dims)) {
     if (tensorType(positions).getDimSize(index) == 1)
@@ -116,41 +171,37 @@ static Value stripToHeads(Value value, int64_t count) {
   return tensorType(value).getNumElements() == count ? value : Value();
 }
 
-std::optional<HeadSlopes> mlir::ds::matchSlopes(Value addend, bool isCausal) {
-  ArrayRef<int64_t> scores = tensorType(addend).getShape();
-  if (scores.size() != 4)
-    return std::nullopt;
+std::optional<HeadSlopes> mlir::ds::matchSlopes(Addend addend, int64_t queries, int64_t keys, bool isCausal) {
   double factor = 1;
-  Dims dims = {0, 1, 2, 3};
-  Value value = stripScale(addend, factor);
-  while (Operation *op = value.getDefiningOp()) {
-    std::optional<Dims> inner = operandDims(op);
-    if (!inner && !isa<NegOp>(op))
+  addend.value = stripScale(addend.value, factor);
+  while (Operation *op = addend.value.getDefiningOp()) {
+    Addend inner = stepInside(addend);
+    if (!inner.value && !isa<NegOp>(op))
       break;
-    if (inner)
-      for (int64_t &dim : *inner)
-        dim = dim < 0 ? -1 : dims[dim];
-    dims = inner.value_or(dims);
     factor = isa<NegOp>(op) ? -factor : factor;
-    value = stripScale(op->getOperand(0), factor);
+    addend = inner.value ? inner : Addend{op->getOperand(0), addend.dims};
+    addend.value = stripScale(addend.value, factor);
   }
-  auto product = value.getDefiningOp<MulOp>();
+  auto product = addend.value.getDefiningOp<MulOp>();
   if (!product)
     return std::nullopt;
-  auto isWithin = [&](Value operand, int64_t first, int64_t last) {
+  const auto isHeads = [](int64_t dim) { return dim == kHeads || dim == kFolded; };
+  auto isWithin = [&](Value operand, auto &&allows) {
     unsigned varying = varyingDims(operand);
-    return llvm::all_of(llvm::enumerate(dims), [&](auto entry) {
-      return !(varying >> entry.index() & 1) || (entry.value() >= first && entry.value() <= last);
-    });
+    return llvm::all_of(llvm::enumerate(addend.dims),
+                        [&](auto entry) { return !(varying >> entry.index() & 1) || allows(entry.value()); });
   };
+  int64_t heads = 1;
+  for (auto [dim, size] : llvm::zip_equal(addend.dims, tensorType(addend.value).getShape()))
+    heads = isHeads(dim) ? size : heads;
   for (bool swapped : {false, true}) {
     Value slopes = product->getOperand(swapped), positions = product->getOperand(!swapped);
-    if (!isWithin(slopes, 1, 1) || !isWithin(positions, 2, 3))
+    if (!isWithin(slopes, isHeads) || !isWithin(positions, [](int64_t dim) { return dim == 2 || dim == 3; }))
       continue;
-    Value heads = stripToHeads(slopes, scores[1]);
-    std::optional<double> step = growth(positions, dims, scores[2], scores[3], isCausal);
-    if (heads && step)
-      return HeadSlopes{heads, factor * *step};
+    Value perHead = stripToHeads(slopes, heads);
+    std::optional<double> step = growth(positions, addend.dims, queries, keys, isCausal);
+    if (perHead && step)
+      return HeadSlopes{perHead, factor * *step};
   }
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 // transposition is ever added for a tensor that had none.
 //
 //===----------------------------------------------------------------------------===//
+#include "FindTrained.h"
 #include "MatchAttention.h"
 #include "Support/StraightLine.h"
 #include "ds/Dialect/Emitter.h"
@@ -75,7 +76,6 @@ private:
   Value tokensFirst(Operand operand, bool mayBeShared);
   Value headsAsBatch(Operand operand);
   Value shapeMask(bool asBatch);
-  Value shapeSlopes();
   Value buildAttention(ArrayRef<Value> inputs, Value mask);
 
   AttentionMatch match;
@@ -170,11 +170,17 @@ Value Raiser::shapeMask(bool asBatch) {
     SmallVector<int64_t> sizes(rank, 1);
     for (auto [size, dim] : llvm::zip_equal(tensorType(broadcast.getInput()).getShape(), broadcast.getDims()))
       sizes[dim] = size;
-    bool isShared = llvm::all_of(ArrayRef(sizes).drop_back(2), [](int64_t size) { return size == 1; });
+    ArrayRef<int64_t> leading = ArrayRef(sizes).drop_back(2);
+    bool isShared = llvm::all_of(leading, [](int64_t size) { return size == 1; });
+    bool isWhole = leading == full.getShape().drop_back(2);
     if (isShared)
       shape = {1, 1, sizes[rank - 2], sizes[rank - 1]};
     else if (rank == 4 && !asBatch)
       shape = sizes;
+    else if (isWhole && asBatch)
+      shape = {ShapedType::getNumElements(leading), 1, sizes[rank - 2], sizes[rank - 1]};
+    else if (isWhole)
+      shape = {batch, heads, sizes[rank - 2], sizes[rank - 1]};
     if (!shape.empty())
       mask = broadcast.getInput();
   }
@@ -184,24 +190,33 @@ Value Raiser::shapeMask(bool asBatch) {
   return emit.scale(emit.reshape(mask, shape), match.mask->factor);
 }
 
-/// The slopes as f32 [H], or null where there are none.
-Value Raiser::shapeSlopes() {
-  if (!match.slopes)
-    return {};
-  Value slopes = emit.reshape(match.slopes->slopes, {tensorType(match.slopes->slopes).getNumElements()});
-  return emit.scale(emit.convert(slopes, emit.getBuilder().getF32Type()), match.slopes->factor);
+/// The slopes times their factor as f32 [H]; of constants that is one constant.
+static Value shapeSlopes(Emitter &emit, const HeadSlopes &slopes) {
+  Value value = emit.reshape(slopes.slopes, {tensorType(slopes.slopes).getNumElements()});
+  value = emit.convert(value, emit.getBuilder().getF32Type());
+  auto constant = value.getDefiningOp<ConstantOp>();
+  auto known = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+  if (slopes.factor == 1 || !known)
+    return emit.scale(value, slopes.factor);
+  SmallVector<float> scaled;
+  for (float slope : known.getValues<float>())
+    scaled.push_back(slope * static_cast<float>(slopes.factor));
+  auto type = cast<RankedTensorType>(value.getType());
+  return emit.getBuilder().create<ConstantOp>(emit.getLoc(), type,
+                                              DenseElementsAttr::get(type, ArrayRef<float>(scaled)));
 }
 
 Value Raiser::buildAttention(ArrayRef<Value> inputs, Value mask) {
   ArrayRef<int64_t> query = tensorType(inputs[0]).getShape();
   OpBuilder &builder = emit.getBuilder();
   auto lse = RankedTensorType::get({query[0], query[2], query[1]}, builder.getF32Type());
-  IntegerAttr window = match.window ? builder.getI64IntegerAttr(*match.window) : IntegerAttr();
+  IntegerAttr window = match.hidden.window ? builder.getI64IntegerAttr(*match.hidden.window) : IntegerAttr();
   FloatAttr cap = match.cap ? builder.getF64FloatAttr(*match.cap) : FloatAttr();
-  UnitAttr causal = match.causal ? builder.getUnitAttr() : UnitAttr();
+  UnitAttr causal = match.hidden.causal ? builder.getUnitAttr() : UnitAttr();
   return builder
       .create<AttentionOp>(emit.getLoc(), inputs[0].getType(), lse, inputs[0], inputs[1], inputs[2], mask,
-                           shapeSlopes(), causal, window, cap, builder.getF64FloatAttr(scale))
+                           match.slopes ? shapeSlopes(emit, *match.slopes) : Value(), causal, window, cap,
+                           builder.getF64FloatAttr(scale))
       .getResult();
 }
 
@@ -209,13 +224,15 @@ Value Raiser::raise() {
   ArrayRef<int64_t> shape = tensorType(match.result.getResult()).getShape();
   bool tokens =
       findHeads() && llvm::any_of(operands, [&](const Operand &operand) { return isTokensFirst(operand); });
-  if (!tokens) {
-    // One slope for all of a batch is none.
-    if (match.slopes && match.mask)
+  const bool hasSlopes = tokens && match.slopes && tensorType(match.slopes->slopes).getNumElements() == heads;
+  if (match.slopes && !hasSlopes) {
+    // One slope for all of a batch is none, nor is a slope for each of a batch and its heads.
+    if (match.mask)
       return {};
-    if (match.slopes)
-      match.mask = std::exchange(match.spelled, std::nullopt);
+    match.mask = std::exchange(match.spelled, std::nullopt);
     match.slopes.reset();
+  }
+  if (!tokens) {
     SmallVector<Value> inputs =
         llvm::map_to_vector(operands, [&](Operand operand) { return headsAsBatch(operand); });
     return emit.reshape(buildAttention(inputs, shapeMask(true)), shape);
@@ -235,6 +252,29 @@ Value Raiser::raise() {
   return emit.reshape(transposed, shape);
 }
 
+/// Says as attributes and slopes what the mask of `op` is made of, where it is made of nothing else; true if
+/// it did.
+static bool takeMaskApart(AttentionOp op, KeysFinder &finder) {
+  std::optional<MaskParts> parts = matchMask(finder, op.getMask(), /*scale=*/1, op.getCausal());
+  if (!parts)
+    return false;
+  const int64_t heads = tensorType(op.getQuery()).getDimSize(2);
+  OpBuilder builder(op);
+  if (parts->slopes) {
+    if (op.getSlopes() || tensorType(parts->slopes->slopes).getNumElements() != heads)
+      return false;
+    Emitter emit(builder, op.getLoc());
+    op.getSlopesMutable().assign(shapeSlopes(emit, *parts->slopes));
+  }
+  HiddenKeys hidden{op.getCausal(), op.getWindow()};
+  hidden.add(parts->hidden.causal, parts->hidden.window);
+  op.setCausal(hidden.causal);
+  if (hidden.window)
+    op.setWindow(*hidden.window);
+  op.getMaskMutable().clear();
+  return true;
+}
+
 namespace {
 struct RaiseAttention : mlir::ds::impl::RaiseAttentionBase<RaiseAttention> {
   void runOnOperation() override {
@@ -242,23 +282,41 @@ struct RaiseAttention : mlir::ds::impl::RaiseAttentionBase<RaiseAttention> {
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>()) {
-      AttentionMatcher matcher(func, symbols);
-      SmallVector<MatmulOp> products(func.getOps<MatmulOp>());
-      bool changed = false;
-      for (MatmulOp product : products) {
-        std::optional<AttentionMatch> match = matcher.match(product);
-        if (!match)
-          continue;
-        OpBuilder builder(product);
-        if (Value raised = Raiser(builder, *match).raise()) {
-          product.getResult().replaceAllUsesWith(raised);
-          changed = true;
-        }
-      }
+      bool changed = raiseProducts(func, symbols);
+      changed |= takeMasksApart(func, symbols);
       // Folding takes away the transpositions that met, and the scores that nothing reads.
       if (changed)
         (void)applyPatternsAndFoldGreedily(func, RewritePatternSet(&getContext()), straightLineConfig());
     }
+  }
+
+private:
+  /// Products of softmaxes become attention; true if one did.
+  bool raiseProducts(func::FuncOp func, SymbolTable &symbols) {
+    AttentionMatcher matcher(func, symbols);
+    SmallVector<MatmulOp> products(func.getOps<MatmulOp>());
+    bool changed = false;
+    for (MatmulOp product : products) {
+      std::optional<AttentionMatch> match = matcher.match(product);
+      if (!match)
+        continue;
+      OpBuilder builder(product);
+      if (Value raised = Raiser(builder, *match).raise()) {
+        product.getResult().replaceAllUsesWith(raised);
+        changed = true;
+      }
+    }
+    return changed;
+  }
+
+  /// The same of masks of attention that is one op already; true if one was taken apart.
+  bool takeMasksApart(func::FuncOp func, SymbolTable &symbols) {
+    KeysFinder finder;
+    bool changed = false;
+    for (auto op : func.getOps<AttentionOp>())
+      if (op.getMask() && !findTrained(func, symbols, op.getMask()))
+        changed |= takeMaskApart(op, finder);
+    return changed;
   }
 };
 } // namespace

@@ -94,7 +94,8 @@ Value linear(Call &call) {
   return isRow ? b.reshape(result, {weight->shape[0]}) : result;
 }
 
-/// beta * self + alpha * (x * y): a bias where self is a row, an accumulator where it has the result's shape.
+/// beta * self + alpha * (x * y): a bias where self is a row, an accumulator where it has the result's shape
+/// and is computed. A known one, as a mask of scores, is no sum that is there already.
 TensorRef addProduct(Call &call, const TensorRef &x, const TensorRef &y) {
   Builder &b = call.b;
   TensorRef self = call.tensor("self");
@@ -106,7 +107,7 @@ TensorRef addProduct(Call &call, const TensorRef &x, const TensorRef &y) {
   MatmulOptions options;
   if (isPlain && isRow)
     options.bias = b.reshape(self, {shape.back()});
-  else if (isPlain && self->shape == shape)
+  else if (isPlain && self->shape == shape && !self->isKnown())
     options.accumulator = self;
   TensorRef product = multiply(b, x, y, options);
   if (options.bias || options.accumulator)
