@@ -110,8 +110,10 @@ struct DecoderSpec {
   DecoderNames names;
   Norm norm;
   NormPlaces aroundAttention{"input_layernorm", "", ""}, aroundMlp{"post_attention_layernorm", "", ""};
-  bool parallel = false; ///< both halves of a layer read its input; without a norm of its own the
-                         ///< feed-forward reads what attention reads
+  bool parallel = false;  ///< both halves of a layer read its input; without a norm of its own the
+                          ///< feed-forward reads what attention reads
+  bool addsHalves = true; ///< of parallel halves: to each other first, and to the stream one after the other
+                          ///< otherwise, as the published code has it
   HeadNorm headNorm = HeadNorm::None;
   std::optional<Norm> headNormKind; ///< where it is another than `norm`
   QkvLayout layout = QkvLayout::Separate;

@@ -156,6 +156,8 @@ static Value parallelLayer(Graph &g, const DecoderSpec &spec, const LayerSpec &l
   Value attended = attend(g, spec, layer, shared, normal);
   const std::string &own = spec.aroundMlp.before;
   Value fed = feedForward(g, spec, own.empty() ? normal : norm(g, own, x, spec.norm));
+  if (!spec.addsHalves)
+    return g.ops().add(g.ops().add(x, attended), fed);
   Value sum = g.ops().add(fed, attended);
   return g.ops().add(g.dropout(sum, spec.dropouts.ofSum ? spec.dropouts.mlp : 0), x);
 }

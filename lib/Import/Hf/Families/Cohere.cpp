@@ -17,6 +17,7 @@ DecoderSpec hf::readCohere(const Section &config) {
   spec.vocabulary.tied = config.flag("tie_word_embeddings", true);
   spec.norm = readNorm(config, NormKind::LayerNoBias, "layer_norm_eps", 1e-5);
   spec.parallel = true;
+  spec.addsHalves = false;
   spec.aroundMlp.before = "";
   spec.headNorm = config.flag("use_qk_norm", false) ? HeadNorm::EachHead : HeadNorm::None;
   spec.activation = readActivation(config, "hidden_act", "silu");

@@ -20,6 +20,7 @@ DecoderSpec hf::readStableLm(const Section &config) {
   spec.parallel = config.flag("use_parallel_residual", false);
   if (spec.parallel)
     spec.aroundMlp.before = "";
+  spec.addsHalves = false;
   if (config.flag("qk_layernorm", false))
     spec.headNorm = HeadNorm::OwnHead;
   spec.headNormKind = {NormKind::LayerNoBias, spec.norm.epsilon};
