@@ -194,6 +194,8 @@ report::PlanReport ds::planner::makeAnalyticReport(const AnalyticCase &what) {
   report.peakFlops = cost::peakFlops(cluster, what.plan.dtype);
   report.tokensPerStep = what.plan.globalBatch() * what.shape.seq;
   report.parameters = what.shape.parameters();
+  if (const int64_t active = what.shape.activeParameters(); active < report.parameters)
+    report.activeParameters = active;
   report.notes = what.notes;
   return report;
 }
@@ -266,8 +268,10 @@ std::string ds::planner::printAnalyticText(const AnalyticCase &what, const repor
   const config::Cluster &cluster = what.rates.cluster();
   std::string text;
   llvm::raw_string_ostream out(text);
-  out << what.model << " on " << cluster.name << ": " << formatExact(what.shape.parameters())
-      << " parameters, sequences of " << what.shape.seq << "\n"
+  out << what.model << " on " << cluster.name << ": " << formatExact(report.parameters) << " parameters, ";
+  if (report.activeParameters)
+    out << formatExact(*report.activeParameters) << " of them active for a token, ";
+  out << "sequences of " << what.shape.seq << "\n"
       << spellPlan(what.plan) << "\nbasis: rules (" << what.reason << ")\n\n";
   printMemory(out, what);
   out << "\n";

@@ -50,6 +50,8 @@ std::vector<Figure> causesOf(const PlanReport &report, bool withInputs) {
   add("model", report.model);
   add("parameters", formatExact(report.parameters));
   add("of them trained", report.trainedParameters ? formatExact(*report.trainedParameters) : "all");
+  if (report.activeParameters)
+    add("of them active for a token", formatExact(*report.activeParameters));
   add("basis", report.basis);
   add("target", report.target);
   add("program target", report.programTarget);

@@ -99,6 +99,8 @@ static Json reportData(const PlanReport &report, const std::vector<PlanTimeline>
   json["hostsFit"] = report.hostsFit;
   json["limit"] = report.memoryLimit;
   json["parameters"] = report.parameters;
+  if (report.activeParameters)
+    json["activeParameters"] = *report.activeParameters;
   json["flops"] = numberOrNull(report.flopsPerStep);
   const Prediction &predicted = report.predicted;
   json["step"] = numberOrNull(predicted.stepSeconds);

@@ -220,6 +220,8 @@ static void addParameters(Json &json, const PlanReport &report) {
   json["parameters"] = report.parameters;
   if (report.trainedParameters)
     json["trained_parameters"] = *report.trainedParameters;
+  if (report.activeParameters)
+    json["active_parameters"] = *report.activeParameters;
 }
 
 std::string printPlanJson(const PlanReport &report) {

@@ -35,6 +35,8 @@ static void printTitle(TextPage &page, const PlanReport &report) {
   text = count(double(report.parameters)) + " parameters";
   if (report.trainedParameters)
     text += ", " + count(double(*report.trainedParameters)) + " of them trained";
+  if (report.activeParameters)
+    text += ", " + count(double(*report.activeParameters)) + " of them active for a token";
   if (report.flopsPerStep > 0)
     text +=
         ", " + count(report.flopsPerStep) + (report.flopsPerStep >= 999.95 ? "FLOP" : " FLOP") + " a step";

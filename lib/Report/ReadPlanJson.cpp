@@ -246,6 +246,8 @@ static PlanReport readReport(JsonReader &in, const Json &json) {
   report.parameters = in.bytes(json, "", "parameters");
   if (json.is_object() && json.contains("trained_parameters"))
     report.trainedParameters = in.bytes(json, "", "trained_parameters");
+  if (json.is_object() && json.contains("active_parameters"))
+    report.activeParameters = in.bytes(json, "", "active_parameters");
   report.model = in.text(json, "", "model", false);
   const Json &notes = in.list(json, "", "notes", false);
   for (size_t i = 0; i < notes.size() && !in.error; ++i)

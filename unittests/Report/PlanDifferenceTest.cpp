@@ -75,6 +75,13 @@ TEST(PlanDiff, SaysWhatIsTrained) {
       areInOrder(diffPlans(before, after, "a", "b"), {"inputs\n  of them trained: all -> 4,718,592\n"}));
 }
 
+TEST(PlanDiff, SaysWhatATokenMeets) {
+  PlanReport before = sample(), after = sample();
+  after.activeParameters = 62914560;
+  EXPECT_TRUE(areInOrder(diffPlans(before, after, "a", "b"),
+                         {"inputs\n  of them active for a token: - -> 62,914,560\n"}));
+}
+
 TEST(PlanDiff, LargestChangesComeFirst) {
   PlanReport before = sample(), after = sample();
   before.predicted.stepSeconds = 0.5, after.predicted.stepSeconds = 0.75;

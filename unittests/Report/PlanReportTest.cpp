@@ -49,6 +49,15 @@ TEST(PlanReport, SaysHowMuchIsTrained) {
   EXPECT_NE(text.find("of them frozen  456.0 MiB"), std::string::npos) << text;
 }
 
+TEST(PlanReport, SaysHowMuchATokenMeets) {
+  PlanReport report = sample();
+  EXPECT_EQ(printPlanText(report).find("active"), std::string::npos);
+  EXPECT_EQ(printPlanJson(report).find("active"), std::string::npos);
+  report.activeParameters = 62914560;
+  const std::string text = printPlanText(report);
+  EXPECT_NE(text.find("124.4 M parameters, 62.9 M of them active for a token"), std::string::npos) << text;
+}
+
 TEST(PlanReport, SaysAlongWhichAxesRanksSend) {
   PlanReport report = sample();
   report.predicted.communicationBytes = {{"all_gather", 3072}};

@@ -37,6 +37,7 @@ TEST(ReadPlanJson, WhatComparisonsReadComesBack) {
   report.predicted.terms = {{"forward", 0.1, "device.matmul_flops"}, {"update", 0, "device.memory"}};
   report.lossChunks = {4, 512, -4096, -0.25};
   report.trainedParameters = 4718592, report.ranks[0].states.frozen = 456 * kMiB;
+  report.activeParameters = 62914560;
   report.tf32 = report.isPlanningOnly = true, report.basis = "rules", report.basisReason = "--basis rules";
   std::string text = printPlanJson(report);
   ds::Result<PlanReport> back = readPlanJson(text, "plan.json");
@@ -44,6 +45,7 @@ TEST(ReadPlanJson, WhatComparisonsReadComesBack) {
   EXPECT_EQ(printPlanJson(*back), text);
   EXPECT_EQ(back->inputs, report.inputs);
   EXPECT_EQ(back->trainedParameters, report.trainedParameters);
+  EXPECT_EQ(back->activeParameters, report.activeParameters);
   EXPECT_EQ(back->ranks[0].states.frozen, report.ranks[0].states.frozen);
 }
 

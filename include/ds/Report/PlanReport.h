@@ -248,6 +248,7 @@ struct PlanReport {
   std::optional<TrainingRun> run;           ///< none: no question was asked about it
   int64_t parameters = 0;                   ///< elements
   std::optional<int64_t> trainedParameters; ///< elements; none: all are trained
+  std::optional<int64_t> activeParameters;  ///< elements that a token meets; none: it meets all
   std::optional<LossChunks> lossChunks;     ///< none: losses are whole
   std::vector<Recomputed> recomputed;       ///< what costs most seconds first
   std::vector<ResidentValue> largestValues; ///< the largest first

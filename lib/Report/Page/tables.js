@@ -83,6 +83,7 @@ function fillFigures() {
   add("MFU", report.mfu, value => formatShare(value, 1));
   add("HFU", report.hfu, value => formatShare(value, 1));
   add("Parameters", report.parameters, formatCount);
+  add("Active parameters", report.activeParameters, formatCount);
   add("FLOP a step", report.flops, formatCount);
   $("figures").replaceChildren(...figures.map(([name, value, exact]) => {
     const dd = make("dd", value);
