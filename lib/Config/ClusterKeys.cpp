@@ -25,6 +25,7 @@ constexpr ClusterKey kTable[] = {
   {"device.architecture", Architecture, false, "", "what programs for the device are compiled for: its compute capability, or cpu; absent: cpu, but a --target counts", SET(device.architecture, text)},
   {"device.memory_bytes", Bytes, true, "bytes", "memory of one device", SET(device.memoryBytes, integer)},
   {"device.context_bytes", Bytes, true, "bytes", "what the device's context and the libraries take of it", SET(device.contextBytes, integer)},
+  {"device.communicator_bytes", Bytes, false, "bytes", "what the communicators of several ranks take beside the context; default 0", SET(device.communicatorBytes, integer)},
   {"device.launch_seconds", Positive, true, "s", "from one kernel to the next", SET(device.launchSeconds, number)},
   {"device.graph_launch_seconds", Positive, false, "s", "the same between nodes of a recorded graph, as which programs run; given launch_seconds without it counts in place of the base's; absent: as launch_seconds", SET(device.graphLaunchSeconds, number)},
   {"device.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the device's memory", SET(device.memoryBytesPerSecond, number)},
@@ -60,9 +61,19 @@ constexpr ClusterKey kTable[] = {
   {"device.function_bytes_per_second.copy", Rates, false, "bytes/s", "the same, of rows with gaps", FUNCTION("copy")},
   {"device.function_bytes_per_second.sum_of_squares", Rates, false, "bytes/s", "the same, of several tensors at once", FUNCTION("sum_of_squares")},
 
+  {"device.kernels.tile_flops", Rates, false, "op/s", "reached by products in 16 bits within full tiles, by the seconds that the product takes; given matmul_flops without it the base's does not count; absent: by matmul_flops", SET(device.kernels.tileFlops, curve)},
+  {"device.kernels.fill_seconds", Positive, false, "s", "of such a product before its first tile and after its last; default 0", SET(device.kernels.fillSeconds, number)},
+  {"device.kernels.epilogue_bytes_per_second", Positive, false, "bytes/s", "of what a product reads or writes beside its operands, as the input of GELU; absent: as memory", SET(device.kernels.epilogueBytesPerSecond, number)},
+  {"device.kernels.unaligned_result_flops", Positive, false, "op/s", "of products in 16 bits whose result has rows that begin at no multiple of 16 bytes; absent: half of the rate", SET(device.kernels.unalignedResultFlops, number)},
+  {"device.kernels.unaligned_operand_flops", Positive, false, "op/s", "the same where only operands have such rows; absent: half of the rate", SET(device.kernels.unalignedOperandFlops, number)},
+  {"device.kernels.shortest_seconds", Positive, false, "s", "that a kernel of a program takes at least, beyond the gap before it, which graph_launch_seconds is; given launch_seconds without it the base's does not count; default 0", SET(device.kernels.shortestSeconds, number)},
+  {"device.kernels.column_bytes_per_second", Rates, false, "bytes/s", "of kernels that add down columns, by the sums of each column: one for a bias, two for a gain and a shift; absent: as memory", SET(device.kernels.columnBytesPerSecond, curve)},
+  {"device.kernels.embedding_pair_seconds", Positive, false, "s", "that the gradient of an embedding takes for each pair of its indices, which it compares, beyond its bytes; default 0", SET(device.kernels.embeddingPairSeconds, number)},
+
   {"host.memory_bytes", Bytes, true, "bytes", "memory of a node", SET(host.memoryBytes, integer)},
   {"host.cores", Count, true, "cores", "of a node", SET(host.cores, integer)},
   {"host.memory_bytes_per_second", Positive, true, "bytes/s", "peak of the node's memory", SET(host.memoryBytesPerSecond, number)},
+  {"host.core_bytes_per_second", Positive, false, "bytes/s", "that an optimizer's update moves on one core; absent: as much as half of the memory's peak gives", SET(host.coreBytesPerSecond, number)},
   {"host.to_device_bytes_per_second", Positive, true, "bytes/s", "one link, one way, from page-locked memory", SET(host.toDeviceBytesPerSecond, number)},
   {"host.devices_per_link", Count, true, "devices", "devices that share such a link", SET(host.devicesPerLink, integer)},
 

@@ -175,6 +175,10 @@ public:
       cluster.device.attentionShapes = {};
     if (isGiven("device.launch_seconds") && !isGiven("device.graph_launch_seconds"))
       cluster.device.graphLaunchSeconds = 0;
+    if (isGiven("device.matmul_flops.bf16") && !isGiven("device.kernels.tile_flops"))
+      cluster.device.kernels.tileFlops = {};
+    if (isGiven("device.launch_seconds") && !isGiven("device.kernels.shortest_seconds"))
+      cluster.device.kernels.shortestSeconds = 0; // what is measured has a kernel in it
   }
 
   /// Keys that no base gives and the file has not.

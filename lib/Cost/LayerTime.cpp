@@ -35,8 +35,13 @@ struct Part {
 /// A product of a batch of matrices [m, k] and [k, n] without gaps between rows.
 static Matmul product(double m, double n, double k, double batch = 1) {
   constexpr double kAligned = 8; // elements of 16 bits
-  bool isUnaligned = std::fmod(n, kAligned) != 0 || std::fmod(k, kAligned) != 0;
-  return {.m = m, .n = n, .k = k, .batch = batch, .isUnaligned = isUnaligned};
+  const bool isResultUnaligned = std::fmod(n, kAligned) != 0;
+  return {.m = m,
+          .n = n,
+          .k = k,
+          .batch = batch,
+          .isUnaligned = isResultUnaligned || std::fmod(k, kAligned) != 0,
+          .isResultUnaligned = isResultUnaligned};
 }
 
 /// The four products with weights.

@@ -9,9 +9,12 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Rates.h"
 
+#include "Products.h"
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <utility>
 
 namespace ds::cost {
 
@@ -23,6 +26,8 @@ Rates Rates::ofProgram() const {
   config::Cluster cluster = machine;
   if (cluster.device.graphLaunchSeconds > 0)
     cluster.device.launchSeconds = cluster.device.graphLaunchSeconds;
+  cluster.device.launchSeconds += std::exchange(cluster.device.kernels.shortestSeconds, 0);
+  cluster.device.graphLaunchSeconds = 0; // of a program already
   return Rates(std::move(cluster));
 }
 
@@ -92,17 +97,30 @@ static double usefulShare(const Matmul &shape, const config::DeviceSpec &device)
 /// became a quarter longer by a vocabulary of 50257 in place of 50304, whose products are a quarter of it.
 static constexpr double kUnalignedShare = 0.5;
 
+/// What an epilogue moves beside a product's operands, after the last summand.
+static double besideSeconds(const Matmul &shape, const config::DeviceSpec &device) {
+  const double rate = device.kernels.epilogueBytesPerSecond;
+  return shape.besideBytes / (rate > 0 ? rate : device.memoryBytesPerSecond * device.memoryEfficiency);
+}
+
 double Rates::matmulSeconds(const Matmul &shape, DType dtype) const {
-  const config::ShapeTable &table = machine.device.matmulShapes[dtype];
-  if (!table.empty() && shape.m * shape.n * shape.k > 0)
-    return shapeSeconds(shape, table);
+  const config::DeviceSpec &device = machine.device;
+  const double beside = besideSeconds(shape, device);
+  const config::ShapeTable &table = device.matmulShapes[dtype];
   double bytes = static_cast<double>(bytesOf(dtype)) * shape.batch *
                  (shape.m * shape.k + shape.k * shape.n + shape.m * shape.n);
-  double useful = usefulShare(shape, machine.device);
-  if (shape.isUnaligned && dtype != DType::F32 && machine.device.multiprocessors > 0)
+  const bool isNarrow = dtype != DType::F32;
+  if (std::optional<double> odd = isNarrow ? unalignedSeconds(shape, device) : std::nullopt)
+    return std::max(*odd + device.launchSeconds, memorySeconds(bytes)) + beside;
+  if (!table.empty() && shape.m * shape.n * shape.k > 0)
+    return shapeSeconds(shape, table) + beside;
+  if (isNarrow && !device.kernels.tileFlops.empty())
+    return std::max(tiledSeconds(shape, device) + device.launchSeconds, memorySeconds(bytes)) + beside;
+  double useful = usefulShare(shape, device);
+  if (shape.isUnaligned && isNarrow && device.multiprocessors > 0)
     useful *= kUnalignedShare;
-  return std::max(workingSeconds(shape, machine.device, dtype) / useful + machine.device.launchSeconds,
-                  memorySeconds(bytes));
+  const double working = workingSeconds(shape, device, dtype) / useful;
+  return std::max(working + device.launchSeconds, memorySeconds(bytes)) + beside;
 }
 
 double Rates::convolutionSeconds(const Matmul &shape, double bytes, DType dtype) const {
@@ -140,10 +158,21 @@ static double bandwidth(const KernelLoad &load, double reach, const config::Devi
   return device.cachedBytesPerSecond.at(reach);
 }
 
+/// Share of a block's threads that have a part of a row, of which each takes 16 bytes at a time: a row of
+/// 1600 elements of 16 bits is 200 vectors, for 7 warps of 32 threads (224). Short rows share blocks.
+static double busyShare(const KernelLoad &load) {
+  constexpr double kWarp = 32;
+  if (load.rowVectors <= kWarp)
+    return 1;
+  return load.rowVectors / (std::ceil(load.rowVectors / kWarp) * kWarp);
+}
+
 /// Seconds of a kernel's memory alone.
 static double movingSeconds(const KernelLoad &load, const config::DeviceSpec &device) {
+  if (load.columnSums > 0 && !device.kernels.columnBytesPerSecond.empty())
+    return load.bytes / device.kernels.columnBytesPerSecond.at(load.columnSums);
   if (device.cachedBytesPerSecond.empty())
-    return load.bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
+    return load.bytes / (device.memoryBytesPerSecond * device.memoryEfficiency * busyShare(load));
   if (load.reuse.empty())
     return (load.bytes + load.freshBytes) / bandwidth(load, load.bytes, device);
   double seconds = 0;
@@ -164,7 +193,9 @@ double Rates::kernelSeconds(const KernelLoad &load) const {
   return device.launchSeconds + seconds + (seconds > device.forkSeconds ? device.forkSeconds : 0.0);
 }
 
-double Rates::functionSeconds(std::string_view name, double bytes) const {
+double Rates::functionSeconds(std::string_view name, double bytes, double indices) const {
+  if (indices > 0) // each token reads all others' indices
+    return functionSeconds(name, bytes) + indices * indices * machine.device.kernels.embeddingPairSeconds;
   auto known = machine.device.functionBytesPerSecond.find(name);
   if (known == machine.device.functionBytesPerSecond.end())
     return memorySeconds(bytes);
@@ -293,7 +324,15 @@ double Rates::allReduceBusBandwidth(double bytes, const Group &group) const {
 static constexpr double kHostUpdateEfficiency = 0.5;
 
 double Rates::hostKernelSeconds(double bytes, int64_t sharing) const {
-  return bytes * static_cast<double>(sharing) / (machine.host.memoryBytesPerSecond * kHostUpdateEfficiency);
+  double rate = machine.host.memoryBytesPerSecond * kHostUpdateEfficiency;
+  if (machine.host.coreBytesPerSecond > 0)
+    rate = std::min(rate, machine.host.coreBytesPerSecond * static_cast<double>(machine.host.cores));
+  return bytes * static_cast<double>(sharing) / rate;
+}
+
+std::string hostUpdateFigures(const config::HostSpec &host) {
+  const char *memory = "host.memory_bytes_per_second";
+  return host.coreBytesPerSecond > 0 ? std::string("host.core_bytes_per_second, ") + memory : memory;
 }
 
 double Rates::hostCopySeconds(double bytes, int64_t sharing) const {

@@ -85,7 +85,7 @@ public:
   }
 
 private:
-  void add(const char *name, double seconds, const char *source) {
+  void add(const char *name, double seconds, const std::string &source) {
     if (seconds > 0)
       out.terms.push_back({name, seconds, source});
   }
@@ -115,15 +115,16 @@ private:
 void Step::addCompute() {
   const LayerSeconds &layer = out.layer;
   double all = layers * micros;
-  add("forward", all * layer.forward, "device.matmul_flops, device.memory_bytes_per_second");
-  add("backward", all * layer.backward, "device.matmul_flops, device.memory_bytes_per_second");
+  const std::string products = productFigures(rates.cluster().device, plan.dtype);
+  add("forward", all * layer.forward, products);
+  add("backward", all * layer.backward, products);
   add("recompute", all * layer.recompute, "the forward's time");
   add("tensor exchange", all * (layer.forwardExchange + layer.backwardExchange),
       "inside.bytes_per_second, inside.latency_seconds");
   double launches = rates.cluster().device.eagerOverheadSeconds;
   add("framework's launches", all * launches, "device.eager_overhead_seconds");
   addCheckpoints();
-  add("logits", micros * logitSeconds(shape, plan, rates), "device.matmul_flops");
+  add("logits", micros * logitSeconds(shape, plan, rates), products);
 }
 
 /// Seconds of all layers of the stage, of one micro-batch.
@@ -234,7 +235,7 @@ void Step::addUpdate() {
     add("optimizer states from and to storage", std::max(0.0, swap - update),
         "nvme.read_bytes_per_second, nvme.write_bytes_per_second");
   }
-  add("update on the host", update, "host.memory_bytes_per_second * 0.5");
+  add("update on the host", update, hostUpdateFigures(rates.cluster().host));
   if (plan.parameterHome == Home::Device)
     add("parameters to the device", rates.hostCopySeconds(own, sharing), "host.to_device_bytes_per_second");
 }

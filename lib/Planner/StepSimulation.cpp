@@ -122,6 +122,19 @@ static double secondsOf(const SegmentSimulation &segment,
 /// True for commands with operations to count.
 static bool hasFlops(ScheduledOpInterface command) { return command.getCountedFlops() > 0; }
 
+/// What the products of `step` compute in: 16 bits where one of them does.
+static cost::DType productType(const StepSimulation &step) {
+  for (const SegmentSimulation &segment : step.segments)
+    for (ScheduledOpInterface command : segment.scheduled.commands)
+      if (hasFlops(command) && isa<CallOp>(*command))
+        for (Value operand : command->getOperands()) {
+          Type element = cast<BufferType>(operand.getType()).getTensor().getElementType();
+          if (element.isBF16() || element.isF16())
+            return element.isBF16() ? cost::DType::BF16 : cost::DType::F16;
+        }
+  return cost::DType::F32;
+}
+
 report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rates, double flops) {
   StepSimulation step = simulateStep(module, rates);
   double seconds = step.sum([](const SegmentSimulation &each) { return each.simulation.seconds; });
@@ -154,9 +167,10 @@ report::Prediction mlir::ds::predictStep(ModuleOp module, const cost::Rates &rat
     if (part > 1e-9 * seconds) // not the rounding of sums
       predicted.terms.push_back({name, part, source});
   };
-  add("products and attention", products, "device.matmul_flops, device.memory_bytes_per_second");
+  add("products and attention", products, cost::productFigures(rates.cluster().device, productType(step)));
   add("other kernels", compute - products - onHost, "device.memory_bytes_per_second, device.launch_seconds");
-  add("update on the host", onHost, "host.memory_bytes_per_second, where the device does nothing");
+  add("update on the host", onHost,
+      cost::hostUpdateFigures(rates.cluster().host) + ", where the device does nothing");
   add("exposed communication", exposed, linkSource(rates, countRanks(module)));
   add("copies to the host", toHost, "host.to_device_bytes_per_second");
   add("copies to the device", toDevice, "host.to_device_bytes_per_second");

@@ -36,6 +36,8 @@ Result<config::Cluster> ds::opt::clusterFor(Options &options) {
     options.ranks = cluster->devices().value_or(1);
   if (Status status = config::checkRanksFit(*cluster, options.ranks); !status)
     return status.error();
+  if (options.ranks > 1)
+    cluster->device.contextBytes += cluster->device.communicatorBytes;
   constexpr uint64_t kMost = uint64_t{1} << 60;
   if (options.memory > 0)
     cluster->device.memoryBytes =

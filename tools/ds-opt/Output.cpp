@@ -69,9 +69,12 @@ static void addBeyondArenas(report::PlanReport &report, const Options &options, 
   const char *name = options.target == "cpu"
                          ? "memory of the process beyond the arenas (code, stacks, libraries)"
                          : "device memory beyond the arenas (context, modules, handles of libraries)";
+  const bool hasCommunicators = options.ranks > 1 && cluster.device.communicatorBytes > 0;
+  const std::string source =
+      std::string("device.context_bytes") + (hasCommunicators ? " and device.communicator_bytes" : "");
   for (report::RankPlan &rank : report.ranks)
-    rank.memory.push_back({name, "device", cluster.device.contextBytes,
-                           "device.context_bytes of " + cluster.name, /*beyondArenas=*/true});
+    rank.memory.push_back(
+        {name, "device", cluster.device.contextBytes, source + " of " + cluster.name, /*beyondArenas=*/true});
 }
 
 /// What the host of a GPU has of a rank's program. The process itself is not counted.

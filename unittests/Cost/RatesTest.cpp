@@ -47,15 +47,19 @@ TEST(Rates, H200AsMeasured) {
 }
 
 TEST(Rates, MatmulReachesTheBestPublishedRateAndFallsWithTheSize) {
-  const std::pair<const char *, std::pair<double, double>> best[] = {
-      {"a100-80g", {0.9 * 271e12, 271e12}}, {"h100-80g", {770e12, 800e12}}, {"h200", {770e12, 800e12}}};
-  for (auto [name, range] : best) {
-    Rates rates = ratesOf(name);
+  struct Best {
+    const char *name;
+    double size, least, most;
+  };
+  // On Hopper what lasts longer than 2 ms is slowed down.
+  for (Best best : {Best{"a100-80g", 20480, 0.9 * 271e12, 271e12}, Best{"h100-80g", 8192, 770e12, 800e12},
+                    Best{"h200", 8192, 770e12, 800e12}}) {
+    Rates rates = ratesOf(best.name);
     auto rate = [&](double n) { return 2 * n * n * n / rates.matmulSeconds({n, n, n}, DType::BF16); };
-    EXPECT_GE(rate(20480), range.first) << name;
-    EXPECT_LE(rate(20480), range.second) << name;
-    for (double n = 32; n < 16384; n *= 2)
-      EXPECT_LT(rate(n), rate(2 * n)) << name << " " << n;
+    EXPECT_GE(rate(best.size), best.least) << best.name;
+    EXPECT_LE(rate(best.size), best.most) << best.name;
+    for (double n = 32; 2 * n <= best.size; n *= 2)
+      EXPECT_LT(rate(n), rate(2 * n)) << best.name << " " << n;
   }
 }
 
@@ -83,17 +87,6 @@ TEST(Rates, RowsAtOddPlacesHalveTheRate) {
   odd.isUnaligned = true;
   EXPECT_WITHIN(rates.matmulSeconds(odd, DType::BF16) / rates.matmulSeconds(padded, DType::BF16), 2, 0.01);
   EXPECT_WITHIN(rates.matmulSeconds(odd, DType::F32) / rates.matmulSeconds(padded, DType::F32), 1, 0.01);
-}
-
-TEST(Rates, NodesOfAGraphFollowFaster) {
-  Rates rates = ratesOf("h100-80g");
-  EXPECT_EQ(rates.memorySeconds(0), 4e-6);
-  EXPECT_EQ(rates.ofProgram().memorySeconds(0), 1.3e-6);
-  EXPECT_EQ(Rates().ofProgram().memorySeconds(0), Rates().memorySeconds(0)); // the CPU has no graphs
-  Result<config::Cluster> measured = config::readClusterText(
-      "{name: 'mine', base: 'h100-80g', device: {launch_seconds: 2e-6}}", "c"); // as a calibration writes it
-  ASSERT_TRUE(measured);
-  EXPECT_EQ(Rates(*measured).ofProgram().memorySeconds(0), 2e-6);
 }
 
 TEST(Rates, NarrowMatmulsAreBoundByTheirBytes) {
@@ -175,14 +168,15 @@ static double attentionRate(const Rates &rates, double positions, double width, 
 }
 
 TEST(Rates, FusedAttentionByLengthWidthAndDirection) {
-  // arXiv 2307.08691, figures 4 and 5, and 2407.08608, figures 5 and 6.
+  // arXiv 2307.08691, figures 4 and 5; cuDNN on an H200, measured and published
+  // (lib/Config/clusters/h100-80g.json).
   Rates ampere = ratesOf("a100-80g"), hopper = ratesOf("h200");
   EXPECT_WITHIN(attentionRate(ampere, 512, 128, false), 132, 0.01);
   EXPECT_WITHIN(attentionRate(ampere, 16384, 128, false), 197, 0.01);
-  EXPECT_WITHIN(attentionRate(hopper, 512, 64, false), 197, 0.01);
-  EXPECT_WITHIN(attentionRate(hopper, 16384, 128, false), 616, 0.01);
-  EXPECT_WITHIN(attentionRate(hopper, 65536, 128, false), 616, 0.01); // beyond: as at the end
-  EXPECT_LT(attentionRate(hopper, 16384, 128, true), 561);            // without a mask
+  for (auto [positions, rate] : {std::pair(2048, 484), {4096, 591}, {8192, 644}, {16384, 673}})
+    EXPECT_WITHIN(attentionRate(hopper, positions, 128, false), rate, 0.01) << positions;
+  EXPECT_WITHIN(attentionRate(hopper, 65536, 128, false), 673, 0.01); // beyond: as at the end
+  EXPECT_WITHIN(attentionRate(hopper, 1024, 64, true), 172, 0.01);
   // Both directions together, of the figure in which they are.
   double forward = attentionRate(ampere, 4096, 128, false), backward = attentionRate(ampere, 4096, 128, true);
   EXPECT_WITHIN(3.5 / (1 / forward + 2.5 / backward), 173, 0.01);
@@ -190,7 +184,7 @@ TEST(Rates, FusedAttentionByLengthWidthAndDirection) {
   rt::AttentionWork one{.heads = 1, .queries = 2048, .keys = 2048, .width = 128};
   double launch = hopper.cluster().device.launchSeconds;
   EXPECT_WITHIN(hopper.attentionSeconds(one, 1, DType::BF16) - launch,
-                attentionFlops(one) / (521e12 * 16 / 132), 1e-9);
+                attentionFlops(one) / (484e12 * 16 / 132), 1e-9);
   EXPECT_GT(hopper.attentionSeconds(one, 1, DType::F32) - launch,
             attentionFlops(one) / 50e12); // by the share
 }

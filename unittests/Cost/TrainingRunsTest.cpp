@@ -178,20 +178,21 @@ TEST(TrainingRuns, A100WithOneNode) {
 }
 
 TEST(TrainingRuns, H100) {
+  const Machine hopper("h100-80g", AttentionKernel::FlashAttention3);
   // Megatron-LM's README: vocabulary 131072, sequences of 4096, batch 1152; the degrees are ours.
   ModelShape gpt3 = gptOf(96, 12288, 96, 131072, 4096);
   gpt3.dropout = false;
   for (auto [devices, share] : {std::pair<int64_t, double>{96, 0.47}, {4608, 0.42}}) {
     ParallelPlan plan = megatronCore(planOf(devices, 1152, 1, 4, 8, 1), 12);
     double seconds = stepFlops(gpt3, plan, false) / (static_cast<double>(devices) * share * 989e12);
-    expectSeconds("GPT-3 on H100", "h100-80g", gpt3, plan, seconds, 0.15);
+    expectSeconds("GPT-3 on H100", hopper, gpt3, plan, seconds, 0.15);
   }
   // Llama 3 405B (arXiv 2407.21783, table 4): 16M tokens, TP 8, PP 16.
   ModelShape llama3 = llama(128, 8, 16384, 53248, 128, 128256, 8192); // 126 layers and both ends
   for (auto [devices, rate] : {std::pair<int64_t, double>{8192, 430}, {16384, 400}}) {
     ParallelPlan plan = megatronCore(planOf(devices, 2048, 1, 8, 16, 1), 8);
     double seconds = stepFlops(llama3, plan, false) / (static_cast<double>(devices) * rate * 1e12);
-    expectSeconds("Llama 3 405B", "h100-80g", llama3, plan, seconds, 0.20);
+    expectSeconds("Llama 3 405B", hopper, llama3, plan, seconds, 0.20);
   }
   // Nemotron-4 340B (arXiv 2406.11704, table 2): TP 8, PP 12 with virtual stages.
   ModelShape nemotron = gptOf(96, 18432, 96, 256000, 4096);
@@ -202,20 +203,45 @@ TEST(TrainingRuns, H100) {
     double seconds;
   };
   for (Row row : {Row{1536, 768, 10.3}, Row{3072, 1536, 10.3}, Row{6144, 2304, 8.0}})
-    expectSeconds("Nemotron-4 340B", "h100-80g", nemotron,
+    expectSeconds("Nemotron-4 340B", hopper, nemotron,
                   megatronCore(planOf(row.devices, row.batch, 1, 8, 12, 1), 8), row.seconds, 0.20);
   // github.com/karpathy/llm.c, discussion 677: GPT-2 1558M on eight devices, 2^20 tokens a step.
   ModelShape xl = gptOf(25, 1600, 48, 50304, 1024);
   xl.dropout = false;
   ParallelPlan plan = planOf(8, 1024, 16, 1, 1, 1);
   plan.flashAttention = true;
-  expectSeconds("llm.c 1558M", "h100-80g", xl, plan, 2.951, 0.25);
+  expectSeconds("llm.c 1558M", hopper, xl, plan, 2.951, 0.25);
   // pytorch.org/blog/maximizing-training: Llama 2 on 96 devices, op by op.
-  const Machine hopper("h100-80g", AttentionKernel::FlashAttention2, kEagerSeconds);
-  expectTokens("FSDP 7B H100", hopper, llama(32, 32, 4096, 11008, 32, 32000, 4096),
+  const Machine eager("h100-80g", AttentionKernel::FlashAttention2, kEagerSeconds);
+  expectTokens("FSDP 7B H100", eager, llama(32, 32, 4096, 11008, 32, 32000, 4096),
                modern(planOf(96, 192, 2, 1, 1, 3)), 7500, 0.25);
-  expectTokens("FSDP 70B H100", hopper, llama(64, 8, 8192, 28672, 80, 32000, 4096),
+  expectTokens("FSDP 70B H100", eager, llama(64, 8, 8192, 28672, 80, 32000, 4096),
                modern(recomputing(planOf(96, 192, 2, 1, 1, 3))), 800, 0.25);
+}
+
+TEST(TrainingRuns, H100WithTheKernelsOf2025) {
+  // NeMo 25.02 (github.com/NVIDIA/dgxc-benchmarking): steps of DGX H100 without recomputation, tensor
+  // parallelism beside products, the optimizer distributed; cuDNN's attention.
+  const Machine hopper("h100-80g", AttentionKernel::Cudnn);
+  struct Row {
+    const char *run;
+    ModelShape shape;
+    int64_t devices, tp, pp, sp, interleave, batch;
+    double seconds;
+  };
+  for (const Row &row :
+       {Row{"Llama 3.1 70B", llama(64, 8, 8192, 28672, 80, 128256, 8192), 64, 4, 4, 2, 5, 128, 14.66},
+        Row{"Llama 3.1 405B", llama(128, 8, 16384, 53248, 128, 128256, 8192), 512, 8, 8, 2, 8, 256, 19.78},
+        Row{"GPT-3 175B", gptOf(96, 12288, 96, 51200, 2048), 128, 4, 8, 1, 6, 256, 8.309},
+        Row{"Llama 3 8B", llama(32, 8, 4096, 14336, 32, 128256, 4096), 8, 1, 1, 1, 1, 32, 1.32}}) {
+    ModelShape shape = row.shape;
+    shape.dropout = false;
+    ParallelPlan plan =
+        megatronCore(planOf(row.devices / row.sp, row.batch, 1, row.tp, row.pp, 1), row.interleave);
+    plan.sp = row.sp;
+    plan.shardSequence = row.tp > 1;
+    expectSeconds(row.run, hopper, shape, plan, row.seconds, 0.15);
+  }
 }
 
 TEST(TrainingRuns, V100WithTensorParallelism) {

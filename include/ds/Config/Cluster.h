@@ -47,12 +47,28 @@ private:
   std::array<T, 4> of{};
 };
 
+/// What single kernels reach on a GPU, as measured command by command.
+struct KernelSpec {
+  Curve tileFlops; ///< of tensor cores within full tiles of a product in 16 bits, by the seconds that the
+                   ///< product takes, for the clock falls under load; empty: products by matmulFlops
+  double fillSeconds = 0;            ///< of such a product before its first tile and after its last
+  double epilogueBytesPerSecond = 0; ///< of what a product reads or writes beside its operands; 0: as memory
+  double unalignedResultFlops = 0;   ///< of products in 16 bits whose result's rows begin at no multiple
+                                     ///< of 16 bytes; 0: half of the rate
+  double unalignedOperandFlops = 0;  ///< the same where an operand's rows do, and the result's do not
+  double shortestSeconds = 0;        ///< that a kernel takes at least, beyond the gap before it
+  Curve columnBytesPerSecond;        ///< of a kernel that adds down columns, by the sums of each column;
+                                     ///< empty: as any kernel
+  double embeddingPairSeconds = 0;   ///< that an embedding's gradient takes for each pair of indices
+};
+
 /// What runs kernels: a GPU, or the cores of one rank.
 struct DeviceSpec {
   std::string name;
   std::string architecture; ///< "cpu", "sm_90"; empty: not said
   int64_t memoryBytes = 0;
   int64_t contextBytes = 0;        ///< what the device's context and the libraries take of it
+  int64_t communicatorBytes = 0;   ///< what joining several ranks takes beside that
   double launchSeconds = 0;        ///< from one kernel to the next
   double graphLaunchSeconds = 0;   ///< the same between nodes of a recorded graph; 0: as launchSeconds
   double memoryBytesPerSecond = 0; ///< peak
@@ -78,12 +94,14 @@ struct DeviceSpec {
                               ///< forward and backward, on GPUs in 16 bits; empty: by share
   /// Of library functions, by their names and the bytes that they touch.
   std::map<std::string, Curve, std::less<>> functionBytesPerSecond;
+  KernelSpec kernels; ///< of programs on a GPU
 };
 
 struct HostSpec {
   int64_t memoryBytes = 0;
   int64_t cores = 0;
   double memoryBytesPerSecond = 0;
+  double coreBytesPerSecond = 0;     ///< that an update moves on one core; 0: as many as memory gives
   double toDeviceBytesPerSecond = 0; ///< of one link, one way, from page-locked memory
   int64_t devicesPerLink = 1;        ///< devices that share such a link
 };

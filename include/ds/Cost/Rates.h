@@ -14,6 +14,7 @@
 #include "ds/Runtime/Program/AttentionWork.h"
 #include "ds/Runtime/Program/Collective.h"
 
+#include <string>
 #include <string_view>
 
 namespace ds::cost {
@@ -37,7 +38,9 @@ struct Matmul {
   double m = 0, n = 0, k = 0;
   double batch = 1;
   bool transposeA = false, transposeB = false; ///< how the operands lie in memory
-  bool isUnaligned = false; ///< rows of an operand or the result begin at no multiple of 16 bytes
+  bool isUnaligned = false;       ///< rows of an operand or the result begin at no multiple of 16 bytes
+  bool isResultUnaligned = false; ///< those of the result do
+  double besideBytes = 0;         ///< read or written beside operands and result, as the input of GELU is
 };
 
 /// What a generated kernel moves and computes.
@@ -48,11 +51,19 @@ struct KernelLoad {
   double rows = 0; ///< sums of rows that something waits for
   double stripBytes =
       0; ///< of a kernel that adds down columns: bytes of a row that a unit takes; 0: it does not
-  bool updates = false; ///< at least three operands are read and written again, as an optimizer does
+  double columnSums = 0; ///< of such a kernel: sums of each column
+  double rowVectors = 0; ///< of a kernel whose blocks of threads take rows: 16-byte vectors in one
+  bool updates = false;  ///< at least three operands are read and written again, as an optimizer does
   /// Bytes of operands, fresh ones twice, and the bytes touched since their last use, which are looked up in
   /// place of the kernel's own where they are more. Empty: nothing is known.
   std::vector<std::pair<double, double>> reuse = {};
 };
+
+/// The figures of a cluster that products of `dtype` take their time from, for people.
+std::string productFigures(const config::DeviceSpec &device, DType dtype);
+
+/// The same of updates on an accelerator's host.
+std::string hostUpdateFigures(const config::HostSpec &host);
 
 /// Seconds of all that takes time.
 class Rates {
@@ -70,7 +81,8 @@ public:
   /// and a launch. An op without matrix products has its time from its bytes.
   double computeSeconds(double flops, double bytes, DType dtype) const;
 
-  /// One matrix product, its operands read and its result written once.
+  /// One matrix product, its operands read and its result written once. What it moves beside them adds to
+  /// that.
   double matmulSeconds(const Matmul &shape, DType dtype) const;
 
   /// A convolution that is the product `shape` of windows and filters, a batch for each group, and moves
@@ -86,8 +98,9 @@ public:
   /// processors, fresh bytes count once more.
   double kernelSeconds(const KernelLoad &load) const;
 
-  /// A library function that is no product, by the bytes that it touches.
-  double functionSeconds(std::string_view name, double bytes) const;
+  /// A library function that is no product, by the bytes that it touches; of an embedding's gradient by the
+  /// `indices` that it compares with each other as well.
+  double functionSeconds(std::string_view name, double bytes, double indices = 0) const;
 
   /// One kernel that the cores of an accelerator's host run on what lies in its memory, while those of
   /// `sharing` devices do so.

@@ -49,9 +49,25 @@ const CommandCosts::KernelFacts *CommandCosts::factsOf(LaunchOp launch) {
   KernelFacts &found = place->second;
   found.work = kernelWork(kernel, launch.getNumElements());
   KernelClass of;
-  if (succeeded(classify(kernel.getBody().front(), of)) && of.kind == KernelKind::Column)
+  if (failed(classify(kernel.getBody().front(), of)))
+    return &found;
+  if (of.kind == KernelKind::Column)
     found.columnUnits = std::max<int64_t>(of.extent, 1);
+  if (of.kind == KernelKind::Row)
+    found.rowUnits = std::max<int64_t>(of.extent, 1);
   return &found;
+}
+
+/// 16-byte vectors of a row's narrowest operand of 16 bits or more, as a GPU's threads take them.
+static double vectorsOfRow(LaunchOp launch, int64_t rows) {
+  int64_t elements = 0, narrowest = 16;
+  for (Value operand : launch->getOperands()) {
+    RankedTensorType tensor = cast<BufferType>(operand.getType()).getTensor();
+    elements = std::max(elements, tensor.getNumElements());
+    if (int64_t bits = tensor.getElementTypeBitWidth(); bits >= 16 && tensor.getNumElements() >= rows)
+      narrowest = std::min(narrowest, bits / 8);
+  }
+  return double(elements) / double(rows) * double(narrowest) / 16;
 }
 
 /// What the kernel of `launch` moves and computes.
@@ -74,8 +90,11 @@ cost::KernelLoad CommandCosts::loadOf(LaunchOp launch, ArrayRef<double> distance
     return load;
   load.additions = kernel->work.additions, load.divisions = kernel->work.divisions;
   load.roots = kernel->work.roots, load.rows = kernel->work.rows;
+  if (hasHostCores && kernel->rowUnits > 0)
+    load.rowVectors = vectorsOfRow(launch, kernel->rowUnits);
   if (kernel->columnUnits == 0)
     return load;
+  load.columnSums = double(launch.getOutputs().size());
   // The units share the columns, which are as many as the shortest result has elements.
   auto shorter = [](Value a, Value b) { return bytesOf(a) < bytesOf(b); };
   load.stripBytes = bytesOf(*llvm::min_element(launch.getOutputs(), shorter)) / double(kernel->columnUnits);
@@ -98,6 +117,15 @@ static bool isAligned(BufferType type) {
   return pitch * type.getTensor().getElementTypeBitWidth() % 128 == 0;
 }
 
+/// Bytes of GELU's input, which a product reads or writes beside its own operands; 0 without it.
+static double geluBytes(CallOp call) {
+  double bytes = 0;
+  for (Value other : call.getBuffers().drop_front(3))
+    if (cast<BufferType>(other.getType()).getTensor().getRank() > 1) // no bias
+      bytes += bytesOf(other);
+  return bytes;
+}
+
 /// The product of a matmul call. A right-hand side without batch dimensions sees the others' as rows.
 static cost::Matmul productOf(CallOp call) {
   auto type = [&](unsigned i) { return cast<BufferType>(call.getBuffers()[i].getType()); };
@@ -111,18 +139,10 @@ static cost::Matmul productOf(CallOp call) {
   product.batch = product.m * columns > 0 ? elements / (product.m * columns) : 0;
   product.transposeA = isByColumns(type(0), flag(0));
   product.transposeB = isByColumns(type(1), flag(1));
-  product.isUnaligned = !isAligned(type(0)) || !isAligned(type(1)) || !isAligned(type(2));
+  product.isResultUnaligned = !isAligned(type(2));
+  product.isUnaligned = !isAligned(type(0)) || !isAligned(type(1)) || product.isResultUnaligned;
+  product.besideBytes = geluBytes(call);
   return product;
-}
-
-/// Seconds for GELU's input, which a product reads or writes beside its own operands; 0 without it.
-static double geluSeconds(CallOp call, const cost::Rates &rates) {
-  double bytes = 0;
-  for (Value other : call.getBuffers().drop_front(3))
-    if (cast<BufferType>(other.getType()).getTensor().getRank() > 1) // no bias
-      bytes += bytesOf(other);
-  const ::ds::config::DeviceSpec &device = rates.cluster().device;
-  return bytes / (device.memoryBytesPerSecond * device.memoryEfficiency);
 }
 
 /// The product of windows and filters that a convolution call is: of [windows, elements of one] and
@@ -183,7 +203,7 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   if (std::optional<APFloat> measured = call.getMeasuredSeconds())
     return measured->convertToDouble();
   if (function == LibraryFn::Matmul)
-    return rates.matmulSeconds(productOf(call), dtype) + geluSeconds(call, rates);
+    return rates.matmulSeconds(productOf(call), dtype);
   if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward) {
     if (isByOwnKernel(call))
       dtype = cost::DType::F32; // in which it computes
@@ -191,7 +211,12 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   }
   if (rt::isConvolution(function))
     return rates.convolutionSeconds(convolutionOf(RuntimeCall(call).convolution()), bytes, dtype);
-  return rates.functionSeconds(rt::spell(function), touchedBytes(call));
+  double compared = 0; // indices, each with each other
+  if (function == LibraryFn::EmbeddingBackward)
+    compared = cast<BufferType>(call.getBuffers()[entryOf(function).indices->ids].getType())
+                   .getTensor()
+                   .getNumElements();
+  return rates.functionSeconds(rt::spell(function), touchedBytes(call), compared);
 }
 
 /// Whether `command` is one that does nothing in the case that is costed.

@@ -5,7 +5,7 @@
 // RUN: sed 's/= move/= keep/' %s | ds-opt --ds-set-machine=cluster=h100-80g --ds-rematerialize-cheap | FileCheck %s --check-prefix=KEEP
 // CHECK: residency = {{.*}}host_values = 4, {{.*}}expected_seconds = 0.00976
 // KEEP-NOT: host_values
-// KEEP: residency = {{.*}}expected_seconds = 0.00294
+// KEEP: residency = {{.*}}expected_seconds = 0.00295
 module attributes {ds.phase = #ds.phase<sharded>, ds.training = #ds.training<offload = {activations = move}>} {
   ds.state @g role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4096x4096xf32>
 
