@@ -89,7 +89,8 @@ Status measureGpuProducts(GpuCalibration &c, DType dtype) {
 }
 
 /// The last layer of a language model over 50257 words: odd rows, rows padded to whole 16 and 128 bytes, and
-/// a vocabulary rounded up. The description has no key for it: lines alone.
+/// a vocabulary rounded up. The description has the rates of odd rows, of the result and of an operand; of
+/// the others there are lines alone.
 Status measureGpuRows(GpuCalibration &c) {
   const int64_t m = c.quick ? 16 : 8192, k = c.quick ? 16 : 768;
   const std::vector<Rows> ways =
@@ -103,6 +104,7 @@ Status measureGpuRows(GpuCalibration &c) {
   if (Status status = keeper.bind(); !status)
     return status;
   for (const Rows &way : ways) {
+    double seconds[3], spread = 0, flops = 2.0 * static_cast<double>(m) * static_cast<double>(way.width * k);
     GpuBench bench(c.device, c.quick);
     const uint32_t x = bench.buffer(DType::BF16, {m, k}), w = bench.buffer(DType::BF16, {way.width, k});
     const uint32_t y =
@@ -114,14 +116,20 @@ Status measureGpuRows(GpuCalibration &c) {
         {"gradient of the weights", bench.call(LibraryFn::Matmul, {y, x, dw}, {1, 0, 0, 0})}};
     if (Status status = bench.bind(); !status)
       return status;
-    for (const auto &[name, command] : calls) {
+    for (size_t i = 0; const auto &[name, command] : calls) {
       const Result<Sample> sample = bench.time(command);
       if (!sample)
         return sample.error();
-      const double rate = 2.0 * static_cast<double>(m) * static_cast<double>(way.width * k) / sample->seconds;
+      seconds[i++] = sample->seconds, spread = std::max(spread, sample->spread);
+      const double rate = flops / sample->seconds;
       c.tell(fmt::format("bf16 {} {} x {} x {}, rows {}", name, m, way.width, k, way.name), rate,
              fmt::format("{} = {}", spellSeconds(sample->seconds), spellRate(rate, "op/s")), sample->spread);
     }
+    if (&way != &ways.front())
+      continue;
+    const std::string note = c.provenance(spread) + "; rows of " + std::to_string(way.width);
+    c.figures.number("device.kernels.unaligned_result_flops", flops / seconds[0], note);
+    c.figures.number("device.kernels.unaligned_operand_flops", 2 * flops / (seconds[1] + seconds[2]), note);
   }
   return {};
 }
