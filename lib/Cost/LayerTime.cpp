@@ -146,8 +146,12 @@ LayerSeconds layerSeconds(const ModelShape &shape, const ParallelPlan &plan, con
 double logitSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
   Part p(shape, plan);
   double columns = static_cast<double>(shape.vocab) / p.t;
-  // Three products; the loss reads and writes fp32 logits three times.
-  return 3 * rates.matmulSeconds(product(p.tokens, columns, p.h), plan.dtype) +
+  // Three products: of the gradients the logits are an operand. The loss reads and writes fp32 logits three
+  // times.
+  const Matmul logits = product(p.tokens, columns, p.h);
+  Matmul gradient = logits;
+  gradient.isResultUnaligned = false;
+  return rates.matmulSeconds(logits, plan.dtype) + 2 * rates.matmulSeconds(gradient, plan.dtype) +
          rates.memorySeconds(p.tokens * columns * (p.bytes + 24));
 }
 

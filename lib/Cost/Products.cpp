@@ -1,11 +1,12 @@
 //===- Products.cpp - Products on a GPU's tensor cores, by their tiles ---------------===//
 //
-// A product is as many tiles of its result as reach over it, each computed by one multiprocessor; tiles run in
-// waves of as many as there are multiprocessors (NVIDIA, Matrix Multiplication Background User's Guide, section
-// 3). With few tiles the library divides the sums of each among several multiprocessors (split-K). The rate
-// within tiles is one figure, `kernels.tile_flops`; everything else that makes a shape slower is arithmetic:
-// tiles beyond the result, and multiprocessors without a tile in the last wave. Of [8192, 1600] x [1600, 1600]
-// the result has 64 x 6.25 tiles of 128 x 256: 448, which 132 multiprocessors compute in four waves (3.4).
+// A product is as many tiles of its result as reach over it, each computed by one multiprocessor; tiles run
+// in waves of as many as there are multiprocessors (NVIDIA, Matrix Multiplication Background User's Guide,
+// section 3). With few tiles the library divides the sums of each among several multiprocessors (split-K).
+// The rate within tiles is one figure, `kernels.tile_flops`; everything else that makes a shape slower is
+// arithmetic: tiles beyond the result, and multiprocessors without a tile in the last wave. Of [8192, 1600] x
+// [1600, 1600] the result has 64 x 6.25 tiles of 128 x 256: 448, which 132 multiprocessors compute in four
+// waves (3.4).
 //
 //===---------------------------------------------------------------------------===//
 #include "Products.h"
@@ -16,8 +17,8 @@
 namespace ds::cost {
 
 namespace {
-/// A part of the result that a multiprocessor computes at once, and the share of the best rate that it reaches:
-/// smaller tiles read their operands more often.
+/// A part of the result that a multiprocessor computes at once, and the share of the best rate that it
+/// reaches: smaller tiles read their operands more often.
 struct Tile {
   double rows, columns, share;
 };
@@ -31,8 +32,7 @@ static constexpr double kLeastSummands = 2700;
 
 /// Operations of `shape` when idle multiprocessors and tiles beyond the result count as work, by `tile`.
 static double paddedFlops(const Matmul &shape, const Tile &tile, double multiprocessors) {
-  const double tiles =
-      shape.batch * std::ceil(shape.m / tile.rows) * std::ceil(shape.n / tile.columns);
+  const double tiles = shape.batch * std::ceil(shape.m / tile.rows) * std::ceil(shape.n / tile.columns);
   const double perTile = 2 * tile.rows * tile.columns * shape.k / tile.share;
   double best = std::ceil(tiles / multiprocessors) * multiprocessors * perTile;
   for (double parts = 2; shape.k / parts >= kLeastSummands; ++parts)
@@ -63,8 +63,8 @@ double tiledSeconds(const Matmul &shape, const config::DeviceSpec &device) {
 std::optional<double> unalignedSeconds(const Matmul &shape, const config::DeviceSpec &device) {
   if (!shape.isUnaligned)
     return std::nullopt;
-  const double rate = shape.isResultUnaligned ? device.kernels.unalignedResultFlops
-                                              : device.kernels.unalignedOperandFlops;
+  const double rate =
+      shape.isResultUnaligned ? device.kernels.unalignedResultFlops : device.kernels.unalignedOperandFlops;
   if (rate <= 0)
     return std::nullopt;
   return 2 * shape.m * shape.n * shape.k * shape.batch / rate;

@@ -45,10 +45,11 @@ TEST(KernelRates, ProductsTakeWholeWavesOfTiles) {
   auto rate = [&](double m, double n, double k) {
     return 2 * m * n * k / rates.matmulSeconds({m, n, k}, DType::BF16) / 1e12;
   };
-  EXPECT_WITHIN(rate(1280, 256, 1024), 1, 1e-6);     // 10 tiles of 128 x 256: one wave
-  EXPECT_WITHIN(rate(1280, 512, 1024), 1, 1e-6);     // two
-  EXPECT_WITHIN(rate(1408, 256, 1024), 0.95 * 22 / 30, 1e-6); // 11 tiles: two waves; 22 halves: three, half as long
-  EXPECT_WITHIN(rate(1280, 128, 1024), 0.95, 1e-6);  // 10 tiles of 128 x 128
+  EXPECT_WITHIN(rate(1280, 256, 1024), 1, 1e-6); // 10 tiles of 128 x 256: one wave
+  EXPECT_WITHIN(rate(1280, 512, 1024), 1, 1e-6); // two
+  EXPECT_WITHIN(rate(1408, 256, 1024), 0.95 * 22 / 30,
+                1e-6);                              // 11 tiles: two waves; 22 halves: three, half as long
+  EXPECT_WITHIN(rate(1280, 128, 1024), 0.95, 1e-6); // 10 tiles of 128 x 128
   EXPECT_WITHIN(rate(1280, 200, 1024), 200 / 256.0, 1e-6); // what reaches beyond the result is computed
   EXPECT_WITHIN(rates.matmulSeconds({1280, 256, 1024, 8}, DType::BF16),
                 8 * rates.matmulSeconds({1280, 256, 1024}, DType::BF16), 1e-6); // a batch: 80 tiles
@@ -59,7 +60,7 @@ TEST(KernelRates, FewTilesDivideTheirSums) {
   auto rate = [&](double m, double n, double k) {
     return 2 * m * n * k / rates.matmulSeconds({m, n, k}, DType::BF16) / 1e12;
   };
-  EXPECT_WITHIN(rate(640, 256, 16384), 1, 1e-6);  // 5 tiles in two parts of 8192 summands
+  EXPECT_WITHIN(rate(640, 256, 16384), 1, 1e-6);         // 5 tiles in two parts of 8192 summands
   EXPECT_WITHIN(rate(384, 256, 5000), 0.95 * 0.6, 1e-6); // 6 half tiles: parts of 2500 would be too short
 }
 
@@ -127,7 +128,8 @@ TEST(KernelRates, HostsUpdateByTheirCoresAndTheirMemory) {
 
 TEST(KernelRates, FiguresOfADescriptionCountInPlaceOfFinerOnesOfItsBase) {
   auto device = [](const char *figures) {
-    return config::readClusterText("{name: 'mine', base: 'h200', device: {" + std::string(figures) + "}}", "c")
+    return config::readClusterText("{name: 'mine', base: 'h200', device: {" + std::string(figures) + "}}",
+                                   "c")
         ->device;
   };
   EXPECT_FALSE(device("").kernels.tileFlops.empty());

@@ -1,8 +1,8 @@
 //===- MeasuredTest.cpp - Commands and steps that ran on an H200 ---------------------===//
 //
-// bench/gpu/measured has each command of four steps with its time. They are of the programs of that day, and so
-// are costed as they were then: by their kinds and sizes, not by what the same models compile to now. Some of
-// them the figures of `h200` were fitted to, others not; docs/cost-model.md says which.
+// bench/gpu/measured has each command of four steps with its time. They are of the programs of that day, and
+// so are costed as they were then: by their kinds and sizes, not by what the same models compile to now. Some
+// of them the figures of `h200` were fitted to, others not; docs/cost-model.md says which.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Rates.h"
@@ -110,8 +110,9 @@ TEST(Measured, EachClassOfCommandsIsWithinATenth) {
   for (const auto &[job, classes] : jobs) {
     EXPECT_GE(classes.size(), 12u) << job;
     for (const auto &[name, sum] : classes) {
-      EXPECT_LE(std::abs(sum.error()), 0.10) << job << ", " << name << ": " << 1e3 * sum.predicted << " ms for "
-                                             << 1e3 * sum.measured << ", " << 100 * sum.error() << " %";
+      EXPECT_LE(std::abs(sum.error()), 0.10)
+          << job << ", " << name << ": " << 1e3 * sum.predicted << " ms for " << 1e3 * sum.measured << ", "
+          << 100 * sum.error() << " %";
     }
   }
 }
