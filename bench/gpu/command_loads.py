@@ -110,9 +110,9 @@ def read(path):
             yield row["command"], int(row["bytes"]), float(row["flops"]), statistics.median(times)
 
 
-def loads(name, model, path):
-    """Rows of one job, those that are alike merged."""
-    turns, merged, in_update = collections.Counter(), {}, False
+def each_load(model, path):
+    """Name, bytes and microseconds of each command of a job, and what it is to the cost model."""
+    turns, in_update = collections.Counter(), False
     for command, bytes_, flops, us in read(path):
         op, _, of = command.partition(" ")
         in_update = in_update or op == "select"
@@ -131,6 +131,13 @@ def loads(name, model, path):
                 load["row_vectors"] = model.hidden // 8
         load["replaced"] = "yes" if op in REPLACED else ""
         load["command"] = re.sub(r"\.\d+\.", ".N.", command)
+        yield command, bytes_, us, load
+
+
+def loads(name, model, path):
+    """Rows of one job, those that are alike merged."""
+    merged = {}
+    for _, _, us, load in each_load(model, path):
         key = tuple(load.get(column) or "" for column in COLUMNS)
         merged.setdefault(key, (load, []))[1].append(us)
     for load, times in merged.values():

@@ -7,13 +7,12 @@
 `planned.json` is what ds-opt --plan-json wrote for a job of measured/h200-steps.json, `trace.json` what --trace did. Commands are matched by
 name and bytes; what is in only one of both lists, or has another kernel since (command_loads.REPLACED), is not compared. Where that takes
 less than a hundredth of either list's time the whole step is compared as well, and where a job has no list of commands or no trace is
-given, the step alone. Exits with 1 where an error is above the bound, or where what matches took less than half of the measured step:
-then the job has to be measured again.
+given, the step alone. Classes of commands have a bound of their own. Exits with 1 where an error is above its bound, or where what matches
+took less than half of the measured step: then the job has to be measured again.
 """
 
 import argparse
 import collections
-import csv
 import json
 import pathlib
 import sys
@@ -24,17 +23,17 @@ import trace_table
 MEASURED = pathlib.Path(__file__).resolve().parent / "measured"
 GAP_SECONDS = 1.6e-6  # before each command, in no list of times
 LEAST_SHARE = 0.5  # of the measured step, by commands that match
+CLASSES_WITHIN = 0.10
 SAME_SHARE = 0.99  # of both lists' time, where the program is the one that was measured
 
 
-def read_measured(path):
-    """Seconds of each command by name and bytes, the gap before it counted."""
-    found = collections.defaultdict(list)
-    with open(path) as file:
-        for row in csv.DictReader(file):
-            times = sorted(float(value) for key, value in row.items() if key.startswith("us"))
-            found[(row["command"], int(row["bytes"]))].append(times[len(times) // 2] * 1e-6 + GAP_SECONDS)
-    return found
+def read_measured(job):
+    """Seconds of each command by name and bytes, the gap before it counted, and the class of each."""
+    found, classes = collections.defaultdict(list), {}
+    for command, bytes_, us, load in command_loads.each_load(command_loads.Model(job), MEASURED / job["commands"]):
+        found[(command, bytes_)].append(us * 1e-6 + GAP_SECONDS)
+        classes[(command, bytes_)] = load["class"]
+    return found, classes
 
 
 def read_planned(path):
@@ -47,15 +46,16 @@ def read_planned(path):
     return found
 
 
-def match(planned, measured):
-    """Sums of both over the commands that are in both and whose kernels are the same, and their number."""
-    sums, count = [0.0, 0.0], 0
+def match(planned, measured, classes):
+    """Sums of both by class, over the commands that are in both and whose kernels are the same, and their number."""
+    sums, count = {}, 0
     for key, times in measured.items():
-        if key[0].split()[0] in command_loads.REPLACED:
-            continue
         both = min(len(times), len(planned.get(key, [])))
-        sums[0] += sum(planned[key][:both]) if both else 0
-        sums[1] += sum(times[:both])
+        if both == 0 or key[0].split()[0] in command_loads.REPLACED:
+            continue
+        total = sums.setdefault(classes[key], [0.0, 0.0])
+        total[0] += sum(planned[key][:both])
+        total[1] += sum(times[:both])
         count += both
     return sums, count
 
@@ -76,25 +76,28 @@ def main():
         return
     step, failures = job["measured_ms"] * 1e-3, []
 
-    def compare(what, predicted, actual):
+    def compare(what, predicted, actual, within):
         error = predicted / actual - 1
         print(f"{args.job}: {what}: {predicted * 1e3:.2f} ms predicted, {actual * 1e3:.2f} measured, {100 * error:+.1f} %")
-        if abs(error) > args.within:
+        if abs(error) > within:
             failures.append(what)
 
     is_same = True
     if job["commands"] and args.trace:
-        measured, planned = read_measured(MEASURED / job["commands"]), read_planned(args.trace)
-        (predicted, actual), count = match(planned, measured)
+        (measured, classes), planned = read_measured(job), read_planned(args.trace)
+        sums, count = match(planned, measured, classes)
+        predicted, actual = (sum(each[side] for each in sums.values()) for side in (0, 1))
         all_planned, all_measured = (sum(map(sum, each.values())) for each in (planned, measured))
-        compare(f"{count} of {sum(map(len, measured.values()))} commands", predicted, actual)
+        for name, both in sums.items():
+            compare(name, *both, CLASSES_WITHIN)
+        compare(f"{count} of {sum(map(len, measured.values()))} commands", predicted, actual, args.within)
         is_same = predicted > SAME_SHARE * all_planned and actual > SAME_SHARE * all_measured
         if actual < LEAST_SHARE * step:
             failures.append("too few commands are those that were measured")
     if is_same:
-        compare("the step", json.loads(pathlib.Path(args.plan).read_text())["predicted"]["step_seconds"], step)
+        compare("the step", json.loads(pathlib.Path(args.plan).read_text())["predicted"]["step_seconds"], step, args.within)
     if failures:
-        sys.exit(f"{args.job}: above {100 * args.within:.0f} %: {', '.join(failures)}")
+        sys.exit(f"{args.job}: too far from what was measured: {', '.join(failures)}")
 
 
 if __name__ == "__main__":
