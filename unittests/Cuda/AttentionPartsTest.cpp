@@ -22,8 +22,15 @@ struct Gradient {
       parts.emplace_back(dtype, std::vector<int64_t>{rows, heads, size}, seed + static_cast<uint32_t>(rows));
   }
   AttentionPart part(size_t number) {
-    return {parts[number].words.data(), sum.data(), number == 2 ? out.data() : nullptr, rows, perRow, perHead,
-            static_cast<int32_t>(heads), number == 0, number == 2};
+    return {parts[number].words.data(),
+            sum.data(),
+            number == 2 ? out.data() : nullptr,
+            rows,
+            perRow,
+            perHead,
+            static_cast<int32_t>(heads),
+            number == 0,
+            number == 2};
   }
   /// The sum in f32 in the order of the parts, rounded once; the elements between heads stay as they were.
   void check(int64_t size) const {
@@ -52,8 +59,8 @@ TEST(AttentionParts, AreAddedInF32AndRoundedOnce) {
       Gradient queries(dtype, 13, 4, size, 5 * size, size), keys(dtype, 40, 1, size, 3 * size, size),
           values(dtype, 40, 1, size, size, size);
       for (size_t number = 0; number < 3; ++number)
-        launch(cuda::attentionPartsLaunch({{queries.part(number), keys.part(number), values.part(number)}, size},
-                                          dtype));
+        launch(cuda::attentionPartsLaunch(
+            {{queries.part(number), keys.part(number), values.part(number)}, size}, dtype));
       for (const Gradient *each : {&queries, &keys, &values})
         each->check(size);
     }

@@ -88,8 +88,8 @@ TEST(AttentionPieces, LongSequencesAreCutAlikeWhateverMemoryThereIs) {
   EXPECT_EQ(usual->block, 4096);
 }
 
-/// f32 sums of a block's queries and of all keys and values, 16-bit parts of a block, and the engine's scores:
-/// 16384 rows of 4 heads at 4096, in bytes.
+/// f32 sums of a block's queries and of all keys and values, 16-bit parts of a block, and the engine's
+/// scores: 16384 rows of 4 heads at 4096, in bytes.
 TEST(AttentionPieces, TheWorkspaceOfBlocksIsCounted) {
   const AttentionPieces pieces = gradientPieces(llama(16384), true).value();
   const AttentionScratch &s = pieces.scratch;

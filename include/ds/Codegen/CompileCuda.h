@@ -9,7 +9,11 @@ namespace mlir::ds {
 /// The processors that code is generated for, the oldest first. Later ones run it as well.
 ArrayRef<StringRef> cudaProcessors();
 
-/// "sm_90" for "cuda:sm_90". Fails (exit code 3) with the list of targets for what is none.
+/// The newest of them that a device of `architecture` ("sm_89") runs; nothing where that is older than all.
+std::optional<StringRef> nearestProcessor(StringRef architecture);
+
+/// "sm_90" for "cuda:sm_90", and the nearest one for the target of a later device: "sm_80" for "cuda:sm_89".
+/// Fails (exit code 3) with the list of targets for what is none.
 ::ds::Result<std::string> findCudaProcessor(StringRef target);
 
 /// Compiles `kernels`, all of one context, to PTX text that ends in a 0. `alignments` holds, for each kernel

@@ -28,12 +28,28 @@ static constexpr StringRef kProcessors[] = {"sm_80", "sm_90"};
 
 ArrayRef<StringRef> cudaProcessors() { return kProcessors; }
 
+/// The number of "sm_90"; 0 of what is none.
+static int capabilityOf(StringRef processor) {
+  int capability = 0;
+  const bool isNumber = processor.consume_front("sm_") && !processor.getAsInteger(10, capability);
+  return isNumber ? capability : 0;
+}
+
+std::optional<StringRef> nearestProcessor(StringRef architecture) {
+  std::optional<StringRef> nearest;
+  for (StringRef processor : kProcessors)
+    if (capabilityOf(processor) <= capabilityOf(architecture))
+      nearest = processor;
+  return nearest;
+}
+
 ::ds::Result<std::string> findCudaProcessor(StringRef target) {
   StringRef name = target;
-  if (name.consume_front("cuda:") && llvm::is_contained(kProcessors, name))
-    return name.str();
+  if (name.consume_front("cuda:"))
+    if (std::optional<StringRef> nearest = nearestProcessor(name))
+      return nearest->str();
   return Error{ExitCode::Invalid, "--target " + target.str() + ": no target of this name",
-               "write cpu, cuda:sm_80 or cuda:sm_90"};
+               "write cpu, cuda:sm_80, cuda:sm_90, or the later device that is to run it, as cuda:sm_89"};
 }
 
 static std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef processor) {

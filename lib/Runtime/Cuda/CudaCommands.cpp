@@ -51,6 +51,8 @@ Status CudaCommands::loadModule() {
   CUjit_option keys[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
   void *values[] = {log, reinterpret_cast<void *>(sizeof log)};
   const CUresult result = driver.moduleLoadDataEx(&module, program->image.data(), 2, keys, values);
+  if (result == CUDA_SUCCESS && program->target != exact)
+    assembled = fmt::format("; kernels of {}, assembled by the driver", program->target);
   if (result == CUDA_SUCCESS)
     return {};
   module = nullptr;

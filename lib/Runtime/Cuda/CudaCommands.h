@@ -22,7 +22,7 @@ public:
   Status issue(uint32_t command, uint32_t microBatch);
 
   /// What libraries do, for the head of a run; empty before a program is loaded.
-  std::string describe() const { return libraries ? libraries->describe() : ""; }
+  std::string describe() const { return libraries ? libraries->describe() + assembled : ""; }
 
   /// Gives up what is bound, while the other ranks are there; then the code, when streams are gone.
   void unbind() { tasks.clear(); }
@@ -39,6 +39,8 @@ private:
   CudaRanks &ranks;
   const Program *program = nullptr;
   CUmodule module = nullptr;
+  std::string
+      assembled; ///< of kernels that are another device's, which the driver has assembled for this one
   std::unique_ptr<Libraries> libraries;
   /// By micro-batch: what bound commands ask for addresses. They keep references.
   std::deque<std::function<std::byte *(uint32_t buffer)>> places;

@@ -29,7 +29,10 @@ bool Options::isPlainMlirOpt() const {
 std::string Options::clusterName() const {
   if (!cluster.empty() || !llvm::StringRef(target).starts_with("cuda:"))
     return cluster;
-  return target == "cuda:sm_80" ? "a100-80g" : "h100-80g";
+  return target == "cuda:sm_80"   ? "a100-80g"
+         : target == "cuda:sm_86" ? "rtx3090"
+         : target == "cuda:sm_89" ? "rtx4090"
+                                  : "h100-80g";
 }
 
 std::optional<report::TrainingRun> Options::run() const {

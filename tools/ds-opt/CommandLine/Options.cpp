@@ -94,8 +94,8 @@ struct CommandLine {
                      cl::desc("On CUDA, products of fp32 factors in tf32 (allow_tf32)")};
   cl::opt<std::string> target{
       "target", cl::cat(ofMachine), cl::init("cpu"),
-      cl::desc("cpu, cuda:sm_80 or cuda:sm_90; default: that of the cluster's device, without --cluster cpu"),
-      cl::value_desc("cpu|cuda:sm_80|cuda:sm_90")};
+      cl::desc("cpu, or cuda:sm_90 and so on; default: that of the cluster's device, without --cluster cpu"),
+      cl::value_desc("cpu|cuda:sm_N")};
   cl::opt<std::string> targetCpu{"target-cpu", cl::cat(ofMachine), cl::init("host"),
                                  cl::desc("Processor to generate code for; default: this machine's, and of a "
                                           "GPU's host x86-64-v3"),

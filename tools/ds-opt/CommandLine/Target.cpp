@@ -15,11 +15,18 @@ static int capabilityOf(llvm::StringRef name) {
 
 /// The target with generated code that comes nearest to `architecture`: not newer, or else the oldest.
 static std::string nearestTarget(llvm::StringRef architecture) {
-  llvm::StringRef nearest = mlir::ds::cudaProcessors().front();
-  for (llvm::StringRef processor : mlir::ds::cudaProcessors())
-    if (capabilityOf(processor) <= capabilityOf(architecture))
-      nearest = processor;
-  return ("cuda:" + nearest).str();
+  const std::optional<llvm::StringRef> nearest = mlir::ds::nearestProcessor(architecture);
+  return ("cuda:" + nearest.value_or(mlir::ds::cudaProcessors().front())).str();
+}
+
+/// What `--target` names, with code of its own or that of an older device. Requires that it is one.
+static Target ownTarget(llvm::StringRef name) {
+  if (!name.starts_with("cuda:"))
+    return Target{name.str(), ""};
+  const llvm::StringRef architecture = name.drop_front(llvm::StringRef("cuda:").size());
+  std::string nearest = nearestTarget(architecture);
+  return nearest == name ? Target{name.str(), ""}
+                         : Target{nearest, ("which " + architecture + " runs").str()};
 }
 
 /// Whether a device of `architecture` runs a program for `target`: PTX runs on later devices as well.
@@ -32,16 +39,17 @@ static bool runs(llvm::StringRef architecture, llvm::StringRef target) {
 /// Holds the target that is asked for to the cluster.
 static Result<Target> checkTarget(const Options &options, const config::Cluster &cluster) {
   const std::string &architecture = cluster.device.architecture;
+  const std::string target = ownTarget(options.target).name;
   if (architecture.empty()) // it does not say
-    return Target{options.target, "--target"};
+    return Target{target, "--target"};
   if (!runs(architecture, options.target))
     return Error{ExitCode::Invalid,
                  "--target " + options.target + " contradicts --cluster " + cluster.name +
                      ", whose device.architecture is " + architecture,
                  "leave --target out: the plan is then for the cluster's device"};
   bool isOwn = options.target == architecture || options.target == "cuda:" + architecture;
-  return Target{options.target, isOwn ? "--target, as device.architecture of " + cluster.name
-                                      : "--target, which " + architecture + " of " + cluster.name + " runs"};
+  return Target{target, isOwn ? "--target, as device.architecture of " + cluster.name
+                              : "--target, which " + architecture + " of " + cluster.name + " runs"};
 }
 
 bool ds::opt::isPlanningOnly(const config::Cluster &cluster) {
@@ -69,7 +77,7 @@ static Result<Target> approximate(const Options &options, const config::Cluster 
 
 Result<Target> ds::opt::chooseTarget(const Options &options, const config::Cluster &cluster) {
   if (options.cluster.empty())
-    return Target{options.target, ""};
+    return ownTarget(options.target);
   if (options.targetGiven)
     return checkTarget(options, cluster);
   const std::string &architecture = cluster.device.architecture;

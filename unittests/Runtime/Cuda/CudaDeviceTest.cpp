@@ -346,6 +346,22 @@ TEST_F(Cuda, RunsAProgramForAnEarlierDevice) {
   Adder a;
   test::toCuda(a.b.program, "sm_80");
   EXPECT_TRUE(load(a.b.program));
+  EXPECT_THAT(device->describe(), HasSubstr("; kernels of cuda:sm_80, assembled by the driver"));
+  ::setenv("DS_FAKE_ARCH", "80", 1);
+  EXPECT_TRUE(load(a.b.program));
+  EXPECT_THAT(device->describe(), testing::Not(HasSubstr("assembled")));
+}
+
+/// Blackwell's capabilities have three digits.
+TEST_F(Cuda, RunsAProgramOnDevicesWithoutCodeOfTheirOwn) {
+  for (const char *arch : {"89", "103", "120"}) {
+    ::setenv("DS_FAKE_ARCH", arch, 1);
+    Adder a;
+    test::toCuda(a.b.program, std::string_view(arch) == "89" ? "sm_80" : "sm_90");
+    ASSERT_TRUE(load(a.b.program)) << arch;
+    EXPECT_THAT(device->describe(), HasSubstr("(sm_" + std::string(arch) + ","));
+    EXPECT_THAT(device->describe(), HasSubstr(", assembled by the driver"));
+  }
 }
 
 TEST_F(Cuda, SaysWhoHoldsTheMemory) {

@@ -254,19 +254,19 @@ Result<std::unique_ptr<CudaTask>> Work::addParts(const AttentionCall &piece, con
   const auto partOf = [&](const Heads &from, Heads to, std::byte *sum, int64_t first, int64_t rows, int heads,
                           bool begins, bool ends) {
     move(to, first * to.rowStride, operands.dtype);
-    return AttentionPart{from.data,      reinterpret_cast<float *>(sum), to.data, rows,  to.rowStride,
-                         to.headStride, heads,                          begins,  ends};
+    return AttentionPart{
+        from.data, reinterpret_cast<float *>(sum), to.data, rows, to.rowStride, to.headStride, heads, begins,
+        ends};
   };
   const uint64_t keyOffset = sizeof(float) * static_cast<uint64_t>(block.firstKey * piece.size);
   const auto keyPart = [&](const Heads &from, const Heads &to, std::byte *sum) {
     return partOf(from, to, sum + keyOffset, block.firstKey, block.keys, 1, block.beginsKeys, block.endsKeys);
   };
-  const AttentionPartsCall call{
-      {partOf(part.dq, piece.dq, sums, block.firstQuery, block.queries, piece.heads / piece.groups,
-              block.beginsQueries, block.endsQueries),
-       keyPart(part.dk, piece.dk, sums + s.querySums),
-       keyPart(part.dv, piece.dv, sums + s.querySums + s.keySums)},
-      piece.size};
+  const AttentionPartsCall call{{partOf(part.dq, piece.dq, sums, block.firstQuery, block.queries,
+                                        piece.heads / piece.groups, block.beginsQueries, block.endsQueries),
+                                 keyPart(part.dk, piece.dk, sums + s.querySums),
+                                 keyPart(part.dv, piece.dv, sums + s.querySums + s.keySums)},
+                                piece.size};
   return launch(attentionPartsLaunch(call, operands.dtype));
 }
 

@@ -1,7 +1,7 @@
 //===- BindAttention.h - An attention command as runs of cuDNN's engines ------------===//
 //
-// A command becomes runs of one engine over its pieces, or of a few engines over the blocks of a long one, each
-// followed by a kernel that adds up what it gives (AttentionPieces.h).
+// A command becomes runs of one engine over its pieces, or of a few engines over the blocks of a long one,
+// each followed by a kernel that adds up what it gives (AttentionPieces.h).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_CUDA_CUDNN_BINDATTENTION_H
