@@ -140,6 +140,34 @@ TEST(CudaColumns, OfEverySize) {
   }
 }
 
+/// The sum of a column as the mapping orders it: each thread its rows downwards, then halves on halves.
+float sumInOrder(const Tensor &x, int64_t size, int64_t column,
+                 const mlir::ds::codegen::CudaMapping &mapping) {
+  const int64_t rows = x.size() / size;
+  std::vector<float> totals(mapping.rowThreads, 0.0f);
+  for (int64_t row = 0; row < rows; ++row)
+    totals[row % mapping.rowThreads] += static_cast<float>(x.values[row * size + column]);
+  for (int64_t half = mapping.rowThreads / 2; half > 0; half /= 2)
+    for (int64_t thread = 0; thread < half; ++thread)
+      totals[thread] += totals[thread + half];
+  return totals[0];
+}
+
+// Rows for all threads alike, rows that are left over, and both.
+TEST(CudaColumns, AddInOneOrderHoweverManyRowsAreUnderWay) {
+  for (auto [rows, size] : Sizes{{256, 768}, {300, 768}, {1027, 768}, {100, 12}}) {
+    SCOPED_TRACE(testing::Message() << rows << " rows of " << size);
+    const Tensor x = randomTensor({rows, size}, 1);
+    KernelHarness harness(columnKernel(rows, size));
+    CudaEmulator emulator(harness);
+    EXPECT_EQ(emulator.mapping("k").rowsAtOnce, 4);
+    const std::vector<Tensor> got = emulator.run("k", {x});
+    for (int64_t column = 0; column < size; ++column)
+      ASSERT_EQ(static_cast<float>(got[0].values[column]), sumInOrder(x, size, column, emulator.mapping("k")))
+          << column;
+  }
+}
+
 TEST(CudaDynamic, WritesWholeVectorsAndWhatIsLeft) {
   KernelHarness harness(R"(ds.kernel @k inputs 2 buffers [!ds.buffer<tensor<?xf32>, [1], device>,
       !ds.buffer<tensor<?xbf16>, [1], device>, !ds.buffer<tensor<?xf32>, [1], device>] {

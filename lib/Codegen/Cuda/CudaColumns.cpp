@@ -1,8 +1,8 @@
 //===- CudaColumns.cpp - CUDA kernels that reduce columns ----------------------===//
 //
 // A block takes a tile of columns. Its threads run down the columns side by side, each every rowThreads-th
-// element, and their totals meet in shared memory, halves on halves. Threads beside the last column compute
-// one that exists and store nothing.
+// element, several of them under way, and their totals meet in shared memory, halves on halves. Threads
+// beside the last column compute one that exists and store nothing.
 //
 //===---------------------------------------------------------------------------===//
 
@@ -21,6 +21,8 @@ public:
 private:
   void setTile(Value tile);
   SmallVector<Value> walk(ArrayRef<Node *> level);
+  SmallVector<Value> walkRows(ArrayRef<Node *> level, Value from, int64_t to, int64_t atOnce,
+                              ValueRange totals);
   Value meet(const Node *reduction, Value total);
   void storeOutputs();
 
@@ -44,13 +46,30 @@ void ColumnEmitter::setTile(Value tile) {
   c.nodes.position.setDim(*nest.vectorDim, c.mul(vector, m.lanes));
 }
 
-/// The thread's totals down its columns.
+/// The thread's totals down its columns. A thread waits for several of its rows together, while there are as
+/// many for all threads, and adds them in their order.
 SmallVector<Value> ColumnEmitter::walk(ArrayRef<Node *> level) {
-  auto loop = s.beginLoop(down, s.constant(nest.countOuter(true)), m.rowThreads, c.neutralTotals(level));
-  c.setDims(loop.iv, true);
-  SmallVector<Value> totals = loop.carried;
-  c.accumulate(level, 0, Value(), totals);
-  return s.endLoop(loop, totals);
+  int64_t count = nest.countOuter(true), whole = count - count % (m.rowThreads * m.rowsAtOnce);
+  SmallVector<Value> totals = c.neutralTotals(level);
+  if (whole > 0)
+    totals = walkRows(level, down, whole, m.rowsAtOnce, totals);
+  if (whole < count)
+    totals = walkRows(level, c.add(down, s.constant(whole)), count, 1, totals);
+  return totals;
+}
+
+/// Adds the thread's rows from `from` on and below `to` to `totals`.
+SmallVector<Value> ColumnEmitter::walkRows(ArrayRef<Node *> level, Value from, int64_t to, int64_t atOnce,
+                                           ValueRange totals) {
+  auto loop = s.beginLoop(from, s.constant(to), m.rowThreads * atOnce, totals);
+  SmallVector<Value> sums = loop.carried;
+  for (int64_t row = 0; row < atOnce; ++row) {
+    s.beginBlock(); // what is computed of one row is not the next one's
+    c.setDims(row == 0 ? loop.iv : c.add(loop.iv, s.constant(row * m.rowThreads)), true);
+    c.accumulate(level, 0, Value(), sums);
+    s.endBlock();
+  }
+  return s.endLoop(loop, sums);
 }
 
 /// Combines the totals of all threads of a column.

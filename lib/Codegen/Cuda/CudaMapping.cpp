@@ -21,6 +21,7 @@ namespace {
 struct AccessSummary {
   int64_t narrowest = kAccessBytes; ///< bytes of the narrowest element of 16 bits or more, side by side
   int64_t loads = 0;                ///< values that differ along the dimension
+  int64_t loadBytes = 0;            ///< of one element of each
   bool hasScattered = false;        ///< some address is no linear function of it
 };
 } // namespace
@@ -38,6 +39,7 @@ static AccessSummary summarize(const LoopNest &nest) {
     if ((node.kind == Node::Kind::Load || node.kind == Node::Kind::Table) && ((node.dims >> v) & 1)) {
       add(node.index, node.type);
       ++result.loads;
+      result.loadBytes += bytesOf(node.type);
     }
   for (const NestOutput &output : nest.outputs)
     if ((output.address->dims >> v) & 1)
@@ -97,6 +99,14 @@ static void mapRows(const LoopNest &nest, const AccessSummary &accesses, CudaMap
   mapping.unitsPerBlock = mapping.rowsPerBlock();
 }
 
+/// Rows that a thread loads before it adds them up: a thread that waits for one row at a time leaves most of
+/// memory's rate unused. As many as a quarter of its registers hold, and no more than four.
+static int64_t chooseRowsAtOnce(const AccessSummary &accesses, int64_t lanes) {
+  constexpr int64_t kMostRows = 4, kMostBytes = 32 * 4; // registers of 4 bytes, of the 128 of a thread
+  int64_t rowBytes = std::max<int64_t>(accesses.loadBytes * lanes, 1);
+  return std::clamp<int64_t>(llvm::bit_floor(uint64_t(kMostBytes / rowBytes)), 1, kMostRows);
+}
+
 static void mapColumns(const LoopNest &nest, const AccessSummary &accesses, CudaMapping &mapping) {
   int64_t rows = nest.countOuter(true);
   mapping.columnThreads = std::min<int64_t>(8, llvm::PowerOf2Ceil(std::max<int64_t>(mapping.rowVectors, 1)));
@@ -113,6 +123,7 @@ static void mapColumns(const LoopNest &nest, const AccessSummary &accesses, Cuda
   mapping.rowThreads = std::clamp<int64_t>(down, std::max<int64_t>(1, 32 / mapping.columnThreads),
                                            512 / mapping.columnThreads);
   mapping.blockThreads = mapping.rowThreads * mapping.columnThreads;
+  mapping.rowsAtOnce = chooseRowsAtOnce(accesses, mapping.lanes);
   mapping.extent = tiles();
 }
 

@@ -26,6 +26,7 @@ struct CudaMapping {
   int64_t rowThreads = 1;    ///< Row: threads of one row; Column: threads of one column
   int64_t copies = 0;        ///< Row: vectors of a thread held in registers; 0: the row is walked
   int64_t columnThreads = 1; ///< Column: vectors of a tile
+  int64_t rowsAtOnce = 1;    ///< Column: rows that a thread has under way
   int64_t blockThreads = 1;
   int64_t extent = 1; ///< units of work; 0: elements, known at launch
   int64_t unitsPerBlock = 1;
