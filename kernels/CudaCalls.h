@@ -20,6 +20,23 @@ struct EmbeddingCall {
   int64_t tableStride; ///< of the table, or of its gradient
   int32_t wideIds;     ///< ids are i64, else i32
   int32_t floatTable;  ///< backward: the table's gradient is f32, else of the entry's type
+  int32_t aligned;     ///< backward: rows on both sides are whole vectors of 16 bytes
+  /// Backward: the numbers of the ids by id, and those ids; of one outside the table it is `rows`.
+  const int32_t *order, *keys;
+};
+/// Rows of one id up to which a warp adds them; the launches of the gradient say so too.
+constexpr int kFewRows = 16;
+
+/// One digit of the sort of ids by number.
+struct SortCall {
+  const void *ids;
+  const int32_t *from;      ///< the numbers by the digits before; null: as they come
+  int32_t *to;              ///< the numbers by this one too
+  int32_t *keys;            ///< the ids in that order; null: nobody asks yet
+  int32_t *counts, *totals; ///< [bin][tile], [bin]
+  int64_t rows;             ///< of the table
+  int32_t numIds, tiles, bins, shift;
+  int32_t wideIds;
 };
 
 struct CrossEntropyCall {

@@ -2,6 +2,7 @@
 
 #include "CudaLaunches.h"
 
+#include "ds/Runtime/Program/IdSort.h"
 #include "ds/Runtime/Program/Library.h"
 
 #include <algorithm>
@@ -151,36 +152,78 @@ void addGelu(Launches &launches, const LibraryCall &call) {
 
 void addEmbedding(Launches &launches, const LibraryCall &call) {
   const View &table = call.operands[0], &ids = call.operands[1], &out = call.operands[2];
-  EmbeddingCall c{table.data,
-                  ids.data,
-                  out.data,
-                  countOf(ids),
-                  table.shape[0],
-                  table.shape[1],
-                  table.strides[0],
-                  ids.dtype == DType::I64,
-                  0};
+  EmbeddingCall c{};
+  c.table = table.data;
+  c.ids = ids.data;
+  c.out = out.data;
+  c.numIds = countOf(ids);
+  c.rows = table.shape[0];
+  c.width = table.shape[1];
+  c.tableStride = table.strides[0];
+  c.wideIds = ids.dtype == DType::I64;
   launches.add(
       pick(table.dtype, "ds_embedding_forward_f32", "ds_embedding_forward_bf16", "ds_embedding_forward_f16"),
       c.numIds, threadsFor(c.width, 256), c);
+}
+
+/// The sort of the ids of an embedding's gradient; returns the numbers in their order, and the ids in `keys`.
+const int32_t *addSort(Launches &launches, const LibraryCall &call, const int32_t *&keys) {
+  const View &ids = call.operands[0];
+  const int64_t rows = call.operands[2].shape[0];
+  const IdSort sort = IdSort::of(countOf(ids), rows);
+  int32_t *memory = static_cast<int32_t *>(call.workspace), *halves[] = {memory, memory + sort.ids};
+  SortCall c{};
+  c.ids = ids.data;
+  c.totals = memory + 3 * sort.ids;
+  c.counts = c.totals + sort.bins();
+  c.rows = rows;
+  c.numIds = static_cast<int32_t>(sort.ids);
+  c.tiles = static_cast<int32_t>(sort.tiles);
+  c.bins = static_cast<int32_t>(sort.bins());
+  c.wideIds = ids.dtype == DType::I64;
+  for (int digit = 0; digit < sort.digits; ++digit) {
+    c.shift = digit * sort.digitBits;
+    c.to = halves[digit % 2];
+    c.keys = digit + 1 == sort.digits ? memory + 2 * sort.ids : nullptr;
+    launches.add("ds_sort_count", sort.tiles, kSortTile, c);
+    launches.add("ds_sort_sum", sort.tiles == 0 ? 0 : sort.bins(), 256, c);
+    launches.add("ds_sort_place", sort.tiles, kSortTile, c);
+    c.from = c.to;
+  }
+  keys = c.keys;
+  return c.to;
+}
+
+/// Whether rows of `width` elements at `data`, `stride` apart, are whole vectors.
+bool areVectors(const View &view, int64_t width, int64_t stride) {
+  const int64_t bytes = byteSize(view.dtype);
+  return reinterpret_cast<uint64_t>(view.data) % 16 == 0 && width * bytes % 16 == 0 &&
+         stride * bytes % 16 == 0;
 }
 
 void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
   const View &ids = call.operands[0], &dout = call.operands[1], &dtable = call.operands[2];
   if (call.params[0] == 0)
     addWalk(launches, walkOf(dtable, dtable), byteSize(dtable.dtype));
-  EmbeddingCall c{dout.data,
-                  ids.data,
-                  dtable.data,
-                  countOf(ids),
-                  dtable.shape[0],
-                  dtable.shape[1],
-                  dtable.strides[0],
-                  ids.dtype == DType::I64,
-                  dtable.dtype == DType::F32};
-  launches.add(pick(dout.dtype, "ds_embedding_backward_f32", "ds_embedding_backward_bf16",
-                    "ds_embedding_backward_f16"),
-               c.width > 0 ? c.numIds : 0, 256, c);
+  EmbeddingCall c{};
+  c.table = dout.data;
+  c.out = dtable.data;
+  c.numIds = countOf(ids);
+  c.rows = dtable.shape[0];
+  c.width = dtable.shape[1];
+  c.tableStride = dtable.strides[0];
+  c.floatTable = dtable.dtype == DType::F32;
+  c.aligned = areVectors(dout, c.width, c.width) && areVectors(dtable, c.width, c.tableStride);
+  if (c.width == 0 || c.numIds == 0)
+    return;
+  c.order = addSort(launches, call, c.keys);
+  constexpr uint32_t kFewThreads = 256, kManyThreads = 128;
+  launches.add(pick(dout.dtype, "ds_embedding_few_f32", "ds_embedding_few_bf16", "ds_embedding_few_f16"),
+               divideUp(c.numIds, kFewThreads / 32), kFewThreads, c);
+  const int64_t columns = kManyThreads * (c.aligned ? 2 : 1);
+  launches.add(pick(dout.dtype, "ds_embedding_many_f32", "ds_embedding_many_bf16", "ds_embedding_many_f16"),
+               c.numIds > kFewRows ? divideUp(c.numIds, kFewRows) * divideUp(c.width, columns) : 0,
+               kManyThreads, c);
 }
 
 CrossEntropyCall crossEntropyOf(const LibraryCall &call) {

@@ -7,4 +7,5 @@
 #include "FillCopy.cu"
 #include "Gelu.cu"
 #include "Random.cu"
+#include "SortIds.cu"
 #include "SumOfSquares.cu"

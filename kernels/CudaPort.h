@@ -133,15 +133,16 @@ DS_DEVICE void forRow(const T *row, int64_t size, Body body) {
 
 } // namespace ds::rt::cuda
 
-/// Entries `name_f32`, `name_bf16` and `name_f16` of the template `function`, which takes a `Call`.
-#define DS_ENTRIES(name, function, Call, maxThreads)                                                         \
-  DS_KERNEL __launch_bounds__(maxThreads) name##_f32(ds::rt::cuda::Call call) {                              \
+/// Entries `name_f32`, `name_bf16` and `name_f16` of the template `function`, which takes a `Call`. `bounds`:
+/// threads of a block at most, and blocks of a multiprocessor at least, if registers are to be left for them.
+#define DS_ENTRIES(name, function, Call, bounds)                                                             \
+  DS_KERNEL __launch_bounds__(bounds) name##_f32(ds::rt::cuda::Call call) {                                  \
     ds::rt::cuda::function<float>(call);                                                                     \
   }                                                                                                          \
-  DS_KERNEL __launch_bounds__(maxThreads) name##_bf16(ds::rt::cuda::Call call) {                             \
+  DS_KERNEL __launch_bounds__(bounds) name##_bf16(ds::rt::cuda::Call call) {                                 \
     ds::rt::cuda::function<ds::rt::cuda::BFloat16>(call);                                                    \
   }                                                                                                          \
-  DS_KERNEL __launch_bounds__(maxThreads) name##_f16(ds::rt::cuda::Call call) {                              \
+  DS_KERNEL __launch_bounds__(bounds) name##_f16(ds::rt::cuda::Call call) {                                  \
     ds::rt::cuda::function<ds::rt::cuda::Half>(call);                                                        \
   }
 

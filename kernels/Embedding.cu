@@ -1,8 +1,8 @@
 //===- Embedding.cu - Looks rows up, and adds their gradients, on CUDA ---------===//
 //
-// Backward: the block of a token does nothing if an earlier token has its id; else it adds the rows of all
-// tokens with this id in index order, in f32, and writes the table's row once. No sorting, no atomics, no
-// scratch memory, and the sums of the CPU's kernel. The price is reading the ids again for every distinct id.
+// Backward: the tokens are sorted by id first (SortIds.cu). The rows of one id are then added in the order of
+// the tokens, in f32, and the table's row is written once, with the bits of the CPU's kernel. Few rows are a
+// warp's work; many are shared out by columns, so that more threads have rows under way.
 //
 //===---------------------------------------------------------------------------===//
 #include "CudaPort.h"
@@ -27,65 +27,115 @@ DS_DEVICE void lookUp(const EmbeddingCall &call) {
   }
 }
 
-/// Whether a token before `i` has the id; the same for all threads.
-DS_DEVICE bool isRepeated(const EmbeddingCall &call, int64_t i, int64_t id) {
-  for (int64_t first = 0; first < i; first += blockDim.x) {
-    const int64_t j = first + threadIdx.x;
-    if (__syncthreads_or(j < i && idAt(call, j) == id))
-      return true;
+//===----------------------------------------------------------------------===//
+// Gradient
+//===----------------------------------------------------------------------===//
+
+/// `count` neighbours, loaded and stored at once where that is possible.
+template <class T, int count>
+struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
+  T values[count];
+};
+
+/// Adds the rows of the sorted places [first, last) to columns [column, column + count) of a table's row, in
+/// order, `kAtOnce` rows under way.
+template <class T, class Table, int count, int kAtOnce>
+DS_DEVICE void addColumns(const EmbeddingCall &call, Table *to, int64_t column, int first, int last) {
+  const T *rows = static_cast<const T *>(call.table) + column;
+  auto *target = reinterpret_cast<Pack<Table, count> *>(to + column);
+  Pack<Table, count> result = *target;
+  float sums[count];
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    sums[k] = toFloat(result.values[k]);
+  for (int place = first; place < last; place += kAtOnce) {
+    Pack<T, count> loaded[kAtOnce];
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u)
+      if (place + u < last)
+        loaded[u] = *reinterpret_cast<const Pack<T, count> *>(rows + call.order[place + u] * call.width);
+#pragma unroll
+    for (int u = 0; u < kAtOnce; ++u)
+      if (place + u < last)
+#pragma unroll
+        for (int k = 0; k < count; ++k)
+          sums[k] += toFloat(loaded[u].values[k]);
   }
-  return false;
+#pragma unroll
+  for (int k = 0; k < count; ++k)
+    setFloat(result.values[k], sums[k]);
+  *target = result;
 }
 
-template <class T, class Table>
-DS_DEVICE void addRows(const EmbeddingCall &call) {
-  constexpr int kColumns = 4; // of a thread at once
-  DS_SHARED int32_t isMatch[256];
-  const int64_t token = blockIdx.x, id = idAt(call, token);
-  if (id < 0 || id >= call.rows || isRepeated(call, token, id))
+/// Whether an id's places begin at `place`: it is one of the table and not the id before.
+DS_DEVICE bool isFirst(const EmbeddingCall &call, int place) {
+  return place < call.numIds && call.keys[place] < call.rows &&
+         (place == 0 || call.keys[place - 1] != call.keys[place]);
+}
+
+/// A warp has a place, and adds up the rows of an id that begins there, unless they are many.
+template <class T, class Table, int count>
+DS_DEVICE void addFew(const EmbeddingCall &call) {
+  const int place = static_cast<int>(blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32);
+  if (!isFirst(call, place))
     return;
-  Table *to = static_cast<Table *>(call.out) + id * call.tableStride;
-  const T *rows = static_cast<const T *>(call.table);
-  for (int64_t base = 0; base < call.width; base += kColumns * blockDim.x) {
-    float sums[kColumns];
-    for (int k = 0; k < kColumns; ++k) {
-      const int64_t c = base + k * blockDim.x + threadIdx.x;
-      sums[k] = c < call.width ? toFloat(to[c]) : 0.0f;
-    }
-    for (int64_t first = token; first < call.numIds; first += blockDim.x) {
-      const int64_t j = first + threadIdx.x;
-      const bool mine = j < call.numIds && idAt(call, j) == id;
-      isMatch[threadIdx.x] = mine;
-      if (__syncthreads_or(mine)) {
-        const int count = static_cast<int>(minOf<int64_t>(blockDim.x, call.numIds - first));
-        for (int m = 0; m < count; ++m) {
-          if (!isMatch[m])
-            continue;
-          const T *from = rows + (first + m) * call.width + base + threadIdx.x;
-          for (int k = 0; k < kColumns; ++k)
-            if (base + k * blockDim.x + threadIdx.x < call.width)
-              sums[k] += toFloat(from[k * blockDim.x]);
-        }
-      }
-      __syncthreads(); // isMatch is written again
-    }
-    for (int k = 0; k < kColumns; ++k) {
-      const int64_t c = base + k * blockDim.x + threadIdx.x;
-      if (c < call.width)
-        setFloat(to[c], sums[k]);
-    }
-  }
+  const int32_t key = call.keys[place];
+  int last = place + 1;
+  while (last < call.numIds && last <= place + kFewRows && call.keys[last] == key)
+    ++last;
+  if (last - place > kFewRows)
+    return;
+  Table *to = static_cast<Table *>(call.out) + key * call.tableStride;
+  for (int64_t column = threadIdx.x % 32 * count; column < call.width; column += 32 * count)
+    addColumns<T, Table, count, 4>(call, to, column, place, last);
 }
 
-template <class T>
-DS_DEVICE void addGradients(const EmbeddingCall &call) {
-  if (call.floatTable)
-    addRows<T, float>(call);
-  else
-    addRows<T, T>(call);
+/// A block has kFewRows places, of which an id with more rows than that begins at one at most, and some
+/// columns.
+template <class T, class Table, int count>
+DS_DEVICE void addMany(const EmbeddingCall &call) {
+  const int64_t wide = blockDim.x * count; // columns of a block
+  const int tiles = static_cast<int>((call.width + wide - 1) / wide);
+  const int base = static_cast<int>(blockIdx.x) / tiles * kFewRows;
+  int first = -1;
+  for (int place = base; place < base + kFewRows; ++place)
+    if (place + kFewRows < call.numIds && call.keys[place] == call.keys[place + kFewRows] &&
+        isFirst(call, place))
+      first = place;
+  const int64_t column = static_cast<int>(blockIdx.x) % tiles * wide + threadIdx.x * count;
+  if (first < 0 || column >= call.width)
+    return;
+  const int32_t key = call.keys[first];
+  int last = first + kFewRows, end = static_cast<int>(call.numIds);
+  while (end - last > 1) { // keys rise: the last place that has this one
+    const int middle = last + (end - last) / 2;
+    (call.keys[middle] == key ? last : end) = middle;
+  }
+  Table *to = static_cast<Table *>(call.out) + key * call.tableStride;
+  addColumns<T, Table, count, 16>(call, to, column, first, last + 1);
 }
+
+/// Calls one of them for the table's type and as many columns at once as rows are aligned for.
+#define DS_FOR_TABLE(name, function, atOnce)                                                                 \
+  template <class T>                                                                                         \
+  DS_DEVICE void name(const EmbeddingCall &call) {                                                           \
+    constexpr int kWide = atOnce;                                                                            \
+    if (call.floatTable && call.aligned)                                                                     \
+      function<T, float, kWide>(call);                                                                       \
+    else if (call.floatTable)                                                                                \
+      function<T, float, 1>(call);                                                                           \
+    else if (call.aligned)                                                                                   \
+      function<T, T, kWide>(call);                                                                           \
+    else                                                                                                     \
+      function<T, T, 1>(call);                                                                               \
+  }
+DS_FOR_TABLE(embeddingFew, addFew, 16 / sizeof(T))
+DS_FOR_TABLE(embeddingMany, addMany, 2)
+#undef DS_FOR_TABLE
 
 } // namespace ds::rt::cuda
 
 DS_ENTRIES(ds_embedding_forward, lookUp, EmbeddingCall, 256)
-DS_ENTRIES(ds_embedding_backward, addGradients, EmbeddingCall, 256)
+DS_ENTRIES(ds_embedding_few, embeddingFew, EmbeddingCall, 256)
+#define DS_ALL_REGISTERS 128, 1 // for the rows under way
+DS_ENTRIES(ds_embedding_many, embeddingMany, EmbeddingCall, DS_ALL_REGISTERS)

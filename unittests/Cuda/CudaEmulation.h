@@ -14,7 +14,7 @@
 #define DS_DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(emulation::dynamicShared)
 #define DS_KERNEL static void
 #define DS_DEVICE static inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 
 namespace ds::rt::cuda::emulation {
 
@@ -73,6 +73,20 @@ inline float __shfl_xor_sync(unsigned, float value, int mask) {
 }
 inline float __shfl_sync(unsigned, float value, int lane) {
   return emulation::asFloat(emulation::block->broadcast(emulation::asWord(value), lane));
+}
+
+inline uint32_t __match_any_sync(unsigned, int32_t value) {
+  uint32_t equal = 0;
+  for (int lane = 0; lane < 32; ++lane)
+    if (emulation::block->broadcast(static_cast<uint32_t>(value), lane) == static_cast<uint32_t>(value))
+      equal |= 1u << lane;
+  return equal;
+}
+inline int __popc(uint32_t value) { return __builtin_popcount(value); }
+inline int32_t atomicAdd(int32_t *to, int32_t value) {
+  const int32_t before = *to;
+  *to += value;
+  return before;
 }
 
 } // namespace ds::rt::cuda

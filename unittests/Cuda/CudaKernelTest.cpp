@@ -7,6 +7,8 @@
 #include "../Runtime/ConvReference.h"
 #include "EmulatedLaunch.h"
 
+#include "ds/Runtime/Program/IdSort.h"
+
 namespace ds::rt {
 namespace {
 
@@ -27,21 +29,56 @@ TEST_P(CudaKernelTest, EmbeddingLooksUpRows) {
   expectNear(got, expected, 0, "rows");
 }
 
+struct EmbeddingCase {
+  int64_t tokens, rows, width, gap;
+  bool wideIds = false;
+};
+
+/// Half of the tokens have one id, some have ids outside the table, on either side.
+template <class Id>
+Tensor<Id> idsOf(const EmbeddingCase &c) {
+  Tensor<Id> ids({c.tokens});
+  for (int64_t i = 0; i < c.tokens; ++i)
+    ids.data[i] = static_cast<Id>(i % 2          ? c.rows / 2
+                                  : i % 41 == 40 ? c.rows
+                                  : i % 43 == 42 ? -1
+                                                 : i * 7919 % c.rows);
+  return ids;
+}
+
+/// To the bit what the CPU adds, and nothing beyond the workspace that is planned.
+void checkEmbeddingGradient(const EmbeddingCase &c, DType dtype, DType tableType, int64_t accumulate) {
+  SCOPED_TRACE(testing::Message() << c.tokens << " tokens of " << c.rows << ", " << spell(tableType));
+  Numbers dout(dtype, {c.tokens, c.width}, 1), got(tableType, {c.rows, c.width}, 2, c.gap),
+      expected(tableType, {c.rows, c.width}, 2, c.gap);
+  Tensor<int32_t> ids = idsOf<int32_t>(c);
+  Tensor<int64_t> wide = idsOf<int64_t>(c);
+  const View view = c.wideIds ? wide.view() : ids.view();
+  std::vector<int32_t> workspace(2 * c.tokens),
+      onCuda(IdSort::of(c.tokens, c.rows).workspaceBytes() / sizeof(int32_t) + 1, 7);
+  callCpu(LibraryFn::EmbeddingBackward, {view, dout.view(), expected.view()}, {accumulate}, workspace.data());
+  callCuda(LibraryFn::EmbeddingBackward, {view, dout.view(), got.view()}, {accumulate}, onCuda.data());
+  expectNear(got, expected, 0, "gradients");
+  EXPECT_EQ(onCuda.back(), 7) << "beyond the workspace";
+}
+
 TEST_P(CudaKernelTest, EmbeddingAddsGradientsInOrder) {
   for (DType tableType : {DType::F32, dtype()})
     for (int64_t accumulate : {0, 1}) {
-      // More tokens and columns than a block has threads; half of them of one id.
-      Numbers dout(dtype(), {300, 1030}, 1), got(tableType, {40, 1030}, 2, 4),
-          expected(tableType, {40, 1030}, 2, 4);
-      Tensor<int32_t> ids({300});
-      for (size_t i = 0; i < ids.data.size(); ++i)
-        ids.data[i] = i % 2 ? 3 : i % 41 == 40 ? 40 : int32_t(i * 7 % 40);
-      std::vector<int32_t> workspace(2 * 300);
-      callCpu(LibraryFn::EmbeddingBackward, {ids.view(), dout.view(), expected.view()}, {accumulate},
-              workspace.data());
-      callCuda(LibraryFn::EmbeddingBackward, {ids.view(), dout.view(), got.view()}, {accumulate});
-      expectNear(got, expected, 0, "gradients");
+      checkEmbeddingGradient({300, 40, 1030, 4}, dtype(), tableType, accumulate);
+      checkEmbeddingGradient({300, 40, 264, 8, true}, dtype(), tableType, accumulate);
     }
+}
+
+/// Several tiles of ids, one of them partly filled; tables of one, two and three digits.
+TEST_P(CudaKernelTest, EmbeddingGradientSortsIds) {
+  for (const EmbeddingCase &c : {EmbeddingCase{1300, 500, 16, 0},
+                                 {1300, 50257, 3, 0, true},
+                                 {600, 300000, 1, 0},
+                                 {1, 7, 5, 0},
+                                 {17, 1, 8, 0},
+                                 {512, 511, 8, 8}})
+    checkEmbeddingGradient(c, dtype(), dtype(), 0);
 }
 
 void checkCrossEntropy(DType dtype, float rounding, const std::vector<int64_t> &params) {

@@ -16,6 +16,7 @@
 #include "../../kernels/FillCopy.cu"
 #include "../../kernels/Gelu.cu"
 #include "../../kernels/Random.cu"
+#include "../../kernels/SortIds.cu"
 #include "../../kernels/SumOfSquares.cu"
 
 #include <string_view>
@@ -43,7 +44,11 @@ void enter(const unsigned char *argument) {
 #define ENTRIES(NAME, CALL) ENTRY(NAME##_f32, CALL), ENTRY(NAME##_bf16, CALL), ENTRY(NAME##_f16, CALL)
 
 static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall),
-                                     ENTRIES(ds_embedding_backward, EmbeddingCall),
+                                     ENTRIES(ds_embedding_few, EmbeddingCall),
+                                     ENTRIES(ds_embedding_many, EmbeddingCall),
+                                     ENTRY(ds_sort_count, SortCall),
+                                     ENTRY(ds_sort_sum, SortCall),
+                                     ENTRY(ds_sort_place, SortCall),
                                      ENTRIES(ds_cross_entropy_rows, CrossEntropyCall),
                                      ENTRIES(ds_cross_entropy_mean, CrossEntropyCall),
                                      ENTRIES(ds_cross_entropy_backward, CrossEntropyCall),

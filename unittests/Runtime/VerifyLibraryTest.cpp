@@ -297,6 +297,9 @@ TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
               HasSubstr("has a workspace that shares bytes with operand 0"));
   const OneCommand wide(LibraryFn::EmbeddingBackward, {{{2, 3}, I}, {{2, 3, 6}, L}, {{10, 6}, F}}, {0});
   EXPECT_EQ(wide.after(), "accepted") << "sums of f32 need none";
+  // On CUDA ids are sorted for sums of f32 too: 3 * 6 numbers and 2 * 16 counts of 4 bytes.
+  EXPECT_THAT(wide.after([](Program &p) { p.target = "cuda:sm_90"; }),
+              HasSubstr("needs 200 bytes of workspace, but 0 are planned"));
   EXPECT_THAT(rows.after(retype(1, F)), HasSubstr("operand 2 has dtype bf16, expected f32"));
   const OneCommand lookup(LibraryFn::EmbeddingForward, {{{10, 6}, L}, {{2, 3}, I}, {{2, 3, 6}, F}}, {});
   EXPECT_THAT(lookup.after(), HasSubstr("operand 0 has dtype bf16, expected f32"));

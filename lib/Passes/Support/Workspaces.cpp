@@ -69,8 +69,8 @@ static uint64_t cudaBudget(CallOp call, const WorkspaceLimits &limits) {
     const RuntimeCall convolution(call);
     return rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);
   }
-  if (function == LibraryFn::SumOfSquares)
-    return rt::libraryWorkspaceBytes(function, RuntimeCall(call).operands(), 1);
+  if (const uint64_t own = rt::cudaWorkspaceBytes(function, RuntimeCall(call).operands()))
+    return own;
   if (function == LibraryFn::AttentionBackward)
     return gradientBytes(call, limits);
   auto pieces = cudnnPieces(call, limits.attentionBytes);

@@ -51,7 +51,7 @@ void GpuBench::addWorkspaces() {
       continue;
     }
     const std::vector<const Buffer *> operands = operandsOf(command);
-    uint64_t bytes = libraryWorkspaceBytes(fn, operands, 1);
+    uint64_t bytes = cudaWorkspaceBytes(fn, operands);
     if (fn == LibraryFn::AttentionForward || fn == LibraryFn::AttentionBackward) {
       const std::optional<AttentionPieces> pieces = attentionPieces(fn, operands, {.isCausal = true});
       bytes = pieces ? pieces->workspaceBytes : 0;

@@ -7,6 +7,7 @@
 #include "ds/Runtime/Program/Library.h"
 
 #include "ds/Runtime/Program/AttentionParams.h"
+#include "ds/Runtime/Program/IdSort.h"
 
 #include <bit>
 
@@ -46,6 +47,18 @@ uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> oper
       blocks += countOf(*input) / kSquaresBlock + (countOf(*input) % kSquaresBlock != 0);
     return product({sizeof(float), blocks});
   }
+  return 0;
+}
+
+uint64_t cudaWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands) {
+  if (fn == LibraryFn::EmbeddingBackward) {
+    const uint64_t ids = countOf(*operands[0]);
+    constexpr uint64_t kMost = INT32_MAX; // more are no numbers of 32 bits
+    return ids > kMost ? UINT64_MAX
+                       : IdSort::of(static_cast<int64_t>(ids), operands[2]->shape[0]).workspaceBytes();
+  }
+  if (fn == LibraryFn::SumOfSquares)
+    return libraryWorkspaceBytes(fn, operands, 1);
   return 0;
 }
 

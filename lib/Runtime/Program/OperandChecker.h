@@ -117,8 +117,8 @@ private:
   uint64_t index;
 };
 
-/// The planned workspace is what the function will use, or its CPU kernel where CUDA's uses none.
-Status verifyWorkspace(const OperandChecker &c, bool isForCpuOnly);
+/// The planned workspace is what the function will use on the program's target.
+Status verifyWorkspace(const OperandChecker &c);
 
 // Checks of single functions that have a file of their own.
 Status verifyAttentionForward(const OperandChecker &c);

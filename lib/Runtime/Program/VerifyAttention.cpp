@@ -86,7 +86,7 @@ Status verifyAttentionBackward(const OperandChecker &c) {
   DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10}));
   DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9, 10}));
   DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9, 10}));
-  return verifyWorkspace(c, /*isForCpuOnly=*/true);
+  return verifyWorkspace(c);
 }
 
 } // namespace ds::rt

@@ -11,11 +11,11 @@
 
 namespace ds::rt {
 
-Status verifyWorkspace(const OperandChecker &c, bool isForCpuOnly) {
-  if (isForCpuOnly && c.program.target != "cpu")
-    return {};
-  const uint64_t needed =
-      libraryWorkspaceBytes(static_cast<LibraryFn>(c.command.callee), c.operands(), c.program.threads);
+Status verifyWorkspace(const OperandChecker &c) {
+  const auto callee = static_cast<LibraryFn>(c.command.callee);
+  const uint64_t needed = c.program.target == "cpu"
+                              ? libraryWorkspaceBytes(callee, c.operands(), c.program.threads)
+                              : cudaWorkspaceBytes(callee, c.operands());
   const Buffer *planned =
       c.command.workspace == UINT32_MAX ? nullptr : &c.program.buffers[c.command.workspace];
   if (needed > (planned ? extentBytes(*planned) : 0))
@@ -160,7 +160,7 @@ Status verifyEmbeddingBackward(const OperandChecker &c) {
   DS_CHECK(verifyEmbeddingShapes(c, 2, 0, 1));
   DS_CHECK(c.dtype(2, {c.operand(1).dtype, DType::F32}));
   DS_CHECK(c.written(2, {0, 1}));
-  return verifyWorkspace(c, /*isForCpuOnly=*/true);
+  return verifyWorkspace(c);
 }
 
 Status verifyScalar(const OperandChecker &c, unsigned k, DType dtype = DType::F32) {
@@ -292,7 +292,7 @@ Status verifySumOfSquares(const OperandChecker &c) {
     DS_CHECK(c.contiguous(k));
     DS_CHECK(c.written(result, {k}));
   }
-  return verifyWorkspace(c, /*isForCpuOnly=*/false);
+  return verifyWorkspace(c);
 }
 
 } // namespace

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --ds-set-machine=threads=2 --ds-assign-workspaces | FileCheck %s
 
-// Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; of the other kernels only norms need scratch memory.
+// Programs for CUDA: what cuBLASLt and cuDNN may use are budgets on 256 bytes; other kernels say what they need.
 module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
 // 64 * 32 results * 4 bytes * 16 partial sums = 131072.
 // CHECK-LABEL: @gives_a_product_room_for_partial_results
@@ -27,11 +27,20 @@ func.func @knows_a_limit(%a: !ds.buffer<tensor<1024x768xbf16>, [768, 1], device>
   return
 }
 
-// The kernel adds rows in index order without sorting.
-// CHECK-LABEL: @leaves_other_kernels_without
-func.func @leaves_other_kernels_without(%ids: !ds.buffer<tensor<2x3xi64>, [3, 1], device>, %g: !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, %t: !ds.buffer<tensor<10x6xbf16>, [6, 1], device>) {
+// Ids are sorted: 3 * 6 numbers, and counts of 16 bins for one tile and for all, (18 + 2 * 16) * 4 bytes.
+// CHECK-LABEL: @gives_the_table_room_to_sort
+func.func @gives_the_table_room_to_sort(%ids: !ds.buffer<tensor<2x3xi64>, [3, 1], device>, %g: !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, %t: !ds.buffer<tensor<10x6xbf16>, [6, 1], device>) {
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<200xi8>, [1], device>
   // CHECK-NEXT: ds.call embedding_backward
   ds.call embedding_backward(%ids, %g, %t) writes [2] params [0] on compute : !ds.buffer<tensor<2x3xi64>, [3, 1], device>, !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, !ds.buffer<tensor<10x6xbf16>, [6, 1], device>
+  return
+}
+
+// Looking rows up needs nothing.
+// CHECK-LABEL: @leaves_other_kernels_without
+func.func @leaves_other_kernels_without(%ids: !ds.buffer<tensor<2x3xi64>, [3, 1], device>, %g: !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>, %t: !ds.buffer<tensor<10x6xbf16>, [6, 1], device>) {
+  // CHECK-NEXT: ds.call embedding_forward
+  ds.call embedding_forward(%t, %ids, %g) writes [2] params [] on compute : !ds.buffer<tensor<10x6xbf16>, [6, 1], device>, !ds.buffer<tensor<2x3xi64>, [3, 1], device>, !ds.buffer<tensor<2x3x6xbf16>, [18, 6, 1], device>
   return
 }
 

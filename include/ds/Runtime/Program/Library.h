@@ -36,7 +36,7 @@
 //   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
 //     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:
 //     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
-//     the workspace sorts the ids: two i32 for each.
+//     the workspace sorts the ids: two i32 for each. On CUDA ids are sorted for all types (IdSort.h).
 //   CrossEntropyForward   operands: logits[N, C], targets[N] i64, loss[], lse[N], count[][, denominator[]]
 //                         params: ignoreIndex[, cap (double)]
 //     logits (and dlogits) are f32, bf16 or f16, the rest f32.
@@ -86,6 +86,10 @@ inline constexpr int64_t kSquaresBlock = 16384;
 /// most. Requires operands that verifyProgram accepts, but for the workspace. A product's is the plugin's to
 /// say (OnednnPlugin.h).
 uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands, uint32_t threads);
+
+/// The same of a function of kernels/ on CUDA, where it is one that needs workspace there; what NVIDIA's
+/// libraries may use besides is a budget (ds/Passes/Workspaces.h).
+uint64_t cudaWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operands);
 
 /// The operands of a Matmul command that not all have; null where it does not. Their ranks tell them apart.
 struct MatmulExtras {
