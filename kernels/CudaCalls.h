@@ -42,13 +42,15 @@ struct SortCall {
 struct CrossEntropyCall {
   const void *logits, *targets;
   void *dlogits;
-  float *loss, *lse, *count;
+  float *loss, *count;
+  float *lse; ///< with gradient: the terms of the rows
   const float *dloss;
-  const float *denominator;            ///< forward: what the sum is divided by; null: the count
+  const float *denominator;            ///< what the sum is divided by; null: the count
   int64_t rows, size, stride, dstride; ///< of logits and dlogits
   int64_t ignoreIndex;
   int32_t wideIds;
-  float cap; ///< of the logits; 0: none
+  float cap;    ///< of the logits; 0: none
+  int32_t kept; ///< with gradient: vectors of 16 bytes of a row that shared memory keeps
 };
 
 /// Strided memory: dimensions are merged where memory makes one of several.

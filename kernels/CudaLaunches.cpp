@@ -11,17 +11,6 @@
 namespace ds::rt::cuda {
 namespace {
 
-/// A param that is a double by its bit pattern.
-double asDouble(int64_t param) { return std::bit_cast<double>(param); }
-
-/// Threads for rows of `size` elements: whole warps, each thread about four elements, up to `most`.
-uint32_t threadsFor(int64_t size, uint32_t most) {
-  uint32_t threads = 32;
-  while (threads < most && int64_t(threads) * 4 < size)
-    threads *= 2;
-  return threads;
-}
-
 //===----------------------------------------------------------------------===//
 // Fill and copy
 //===----------------------------------------------------------------------===//
@@ -147,7 +136,7 @@ void addGelu(Launches &launches, const LibraryCall &call) {
 }
 
 //===----------------------------------------------------------------------===//
-// Embedding and cross-entropy
+// Embedding
 //===----------------------------------------------------------------------===//
 
 void addEmbedding(Launches &launches, const LibraryCall &call) {
@@ -224,47 +213,6 @@ void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
   launches.add(pick(dout.dtype, "ds_embedding_many_f32", "ds_embedding_many_bf16", "ds_embedding_many_f16"),
                c.numIds > kFewRows ? divideUp(c.numIds, kFewRows) * divideUp(c.width, columns) : 0,
                kManyThreads, c);
-}
-
-CrossEntropyCall crossEntropyOf(const LibraryCall &call) {
-  const View &logits = call.operands[0], &targets = call.operands[1];
-  CrossEntropyCall c{};
-  c.logits = logits.data;
-  c.targets = targets.data;
-  c.rows = logits.shape[0];
-  c.size = logits.shape[1];
-  c.stride = logits.strides[0];
-  c.ignoreIndex = call.params[0];
-  c.wideIds = targets.dtype == DType::I64;
-  c.cap = call.numParams > 1 ? static_cast<float>(asDouble(call.params[1])) : 0;
-  return c;
-}
-
-void addCrossEntropy(Launches &launches, const LibraryCall &call) {
-  CrossEntropyCall c = crossEntropyOf(call);
-  c.loss = static_cast<float *>(call.operands[2].data);
-  c.lse = static_cast<float *>(call.operands[3].data);
-  c.count = static_cast<float *>(call.operands[4].data);
-  c.denominator = call.numOperands > 5 ? static_cast<const float *>(call.operands[5].data) : nullptr;
-  const DType dtype = call.operands[0].dtype;
-  launches.add(
-      pick(dtype, "ds_cross_entropy_rows_f32", "ds_cross_entropy_rows_bf16", "ds_cross_entropy_rows_f16"),
-      c.rows, threadsFor(c.size, 512), c);
-  launches.add(
-      pick(dtype, "ds_cross_entropy_mean_f32", "ds_cross_entropy_mean_bf16", "ds_cross_entropy_mean_f16"), 1,
-      256, c);
-}
-
-void addCrossEntropyGradient(Launches &launches, const LibraryCall &call) {
-  CrossEntropyCall c = crossEntropyOf(call);
-  c.lse = static_cast<float *>(call.operands[2].data);
-  c.count = static_cast<float *>(call.operands[3].data);
-  c.dloss = static_cast<const float *>(call.operands[4].data);
-  c.dlogits = call.operands[5].data;
-  c.dstride = call.operands[5].strides[0];
-  launches.add(pick(call.operands[0].dtype, "ds_cross_entropy_backward_f32", "ds_cross_entropy_backward_bf16",
-                    "ds_cross_entropy_backward_f16"),
-               c.rows, threadsFor(c.size, 512), c);
 }
 
 //===----------------------------------------------------------------------===//
@@ -367,8 +315,9 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
                                                                       addConvolution,
                                                                       addInputGradient,
                                                                       addWeightGradient,
-                                                                      addSumOfSquares};
-  static_assert(sizeof kAdd / sizeof *kAdd == static_cast<unsigned>(LibraryFn::SumOfSquares) + 1);
+                                                                      addSumOfSquares,
+                                                                      addCrossEntropyWithGradient};
+  static_assert(sizeof kAdd / sizeof *kAdd == static_cast<unsigned>(kLastLibraryFn) + 1);
   Launches launches;
   kAdd[static_cast<unsigned>(fn)](launches, call);
   return std::move(launches.list);

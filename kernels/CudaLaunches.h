@@ -4,6 +4,8 @@
 
 #include "CudaCommands.h"
 
+#include <bit>
+
 namespace ds::rt::cuda {
 
 /// Elements of a view.
@@ -33,6 +35,17 @@ struct Launches {
   }
 };
 
+/// A param that is a double by its bit pattern.
+inline double asDouble(int64_t param) { return std::bit_cast<double>(param); }
+
+/// Threads for rows of `size` elements: whole warps, each thread about four elements, up to `most`.
+inline uint32_t threadsFor(int64_t size, uint32_t most) {
+  uint32_t threads = 32;
+  while (threads < most && int64_t(threads) * 4 < size)
+    threads *= 2;
+  return threads;
+}
+
 /// a / b, rounded up.
 inline int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -41,6 +54,9 @@ void addConvolution(Launches &launches, const LibraryCall &call);
 void addInputGradient(Launches &launches, const LibraryCall &call);
 void addWeightGradient(Launches &launches, const LibraryCall &call);
 void addSumOfSquares(Launches &launches, const LibraryCall &call);
+void addCrossEntropy(Launches &launches, const LibraryCall &call);
+void addCrossEntropyGradient(Launches &launches, const LibraryCall &call);
+void addCrossEntropyWithGradient(Launches &launches, const LibraryCall &call);
 
 } // namespace ds::rt::cuda
 

@@ -17,6 +17,7 @@
 #define DS_DYNAMIC_SHARED(type, name) extern __shared__ type name[]
 #define DS_KERNEL extern "C" __global__ void
 #define DS_DEVICE static __device__ __forceinline__
+#define DS_DEVICE_MEMBER __device__ __forceinline__
 #endif
 
 namespace ds::rt::cuda {
@@ -54,6 +55,12 @@ DS_DEVICE void setFloat(BFloat16 &to, float value) {
 #ifdef DS_EMULATE_CUDA
 DS_DEVICE float toFloat(Half value) { return emulation::halfToFloat(value.bits); }
 DS_DEVICE void setFloat(Half &to, float value) { to.bits = emulation::halfFromFloat(value); }
+template <class T>
+DS_DEVICE void setPair(T *to, float first, float second) {
+  setFloat(to[0], first);
+  setFloat(to[1], second);
+}
+DS_DEVICE float exp2Of(float x) { return std::exp2(x); }
 #else
 DS_DEVICE float toFloat(Half value) {
   float result;
@@ -61,7 +68,30 @@ DS_DEVICE float toFloat(Half value) {
   return result;
 }
 DS_DEVICE void setFloat(Half &to, float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(to.bits) : "f"(value)); }
+/// Two neighbours; NaN may have other bits than setFloat gives.
+DS_DEVICE void setPair(float *to, float first, float second) {
+  to[0] = first;
+  to[1] = second;
+}
+DS_DEVICE void setPair(BFloat16 *to, float first, float second) {
+  uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  memcpy(to, &pair, 4);
+}
+DS_DEVICE void setPair(Half *to, float first, float second) {
+  uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(second), "f"(first));
+  memcpy(to, &pair, 4);
+}
+/// 2^x to 2 units in the last place; results below the smallest normal number are 0.
+DS_DEVICE float exp2Of(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
 #endif
+/// e^x by the processor's power of two: off by about |x| units in the last place.
+DS_DEVICE float fastExp(float x) { return exp2Of(x * 1.44269504088896341f); }
 
 DS_DEVICE float infinity() { return floatOf(0x7f800000u); }
 DS_DEVICE float quietNaN() { return floatOf(0x7fc00000u); }
@@ -108,28 +138,25 @@ DS_DEVICE float acrossBlock(float value, float *memory) {
   return isSum ? warpSum(value) : warpMax(value);
 }
 
-/// Calls body(j, x) for this thread's elements of row[0, size): single ones up to the first and behind the
-/// last address of 16 bytes, else `kVector` neighbours at once.
-template <class T, class Body>
-DS_DEVICE void forRow(const T *row, int64_t size, Body body) {
-  constexpr int kVector = 16 / sizeof(T);
-  const uint64_t misplaced = reinterpret_cast<uint64_t>(row) % 16;
-  const int64_t head = minOf<int64_t>(size, misplaced ? (16 - misplaced) / sizeof(T) : 0);
-  const int64_t vectors = (size - head) / kVector, tail = head + vectors * kVector;
-  if (threadIdx.x < head)
-    body(threadIdx.x, toFloat(row[threadIdx.x]));
-  for (int64_t v = threadIdx.x; v < vectors; v += blockDim.x) {
-    const int64_t first = head + v * kVector;
-    struct alignas(16) {
-      T values[kVector];
-    } loaded;
-    loaded = *reinterpret_cast<const decltype(loaded) *>(row + first);
-    for (int k = 0; k < kVector; ++k)
-      body(first + k, toFloat(loaded.values[k]));
+/// 16 bytes of elements.
+template <class T>
+struct alignas(16) Vector {
+  static constexpr int kSize = 16 / sizeof(T);
+  T values[kSize];
+};
+
+/// A row as single elements up to its first address of 16 bytes, vectors, and the elements behind the last.
+template <class T>
+struct RowParts {
+  int size, head, vectors;
+
+  DS_DEVICE_MEMBER RowParts(const T *row, int size) : size(size) {
+    const int misplaced = static_cast<int>(reinterpret_cast<uint64_t>(row) % 16);
+    head = minOf(size, misplaced ? (16 - misplaced) / static_cast<int>(sizeof(T)) : 0);
+    vectors = (size - head) / Vector<T>::kSize;
   }
-  if (tail + threadIdx.x < size)
-    body(tail + threadIdx.x, toFloat(row[tail + threadIdx.x]));
-}
+  DS_DEVICE_MEMBER int tail() const { return head + vectors * Vector<T>::kSize; }
+};
 
 } // namespace ds::rt::cuda
 

@@ -15,6 +15,7 @@ namespace ds::rt {
   void embeddingBackward(const LibraryCall &);                                                               \
   void crossEntropyForward(const LibraryCall &);                                                             \
   void crossEntropyBackward(const LibraryCall &);                                                            \
+  void crossEntropyWithGradient(const LibraryCall &);                                                        \
   void fill(const LibraryCall &);                                                                            \
   void copy(const LibraryCall &);                                                                            \
   void activateProduct(const LibraryCall &);                                                                 \
@@ -24,19 +25,21 @@ namespace ds::rt {
   void fillRandom(const RandomCall &);                                                                       \
   void probe(const ProbeCall &);                                                                             \
   bool reduceParts(const ReduceCall &);                                                                      \
-  constexpr LibraryRow<LibraryFunction> kTable[] = {{LibraryFn::Matmul, activateProduct},                    \
-                                                    {LibraryFn::AttentionForward, attentionForward},         \
-                                                    {LibraryFn::AttentionBackward, attentionBackward},       \
-                                                    {LibraryFn::EmbeddingForward, embeddingForward},         \
-                                                    {LibraryFn::EmbeddingBackward, embeddingBackward},       \
-                                                    {LibraryFn::CrossEntropyForward, crossEntropyForward},   \
-                                                    {LibraryFn::CrossEntropyBackward, crossEntropyBackward}, \
-                                                    {LibraryFn::Fill, fill},                                 \
-                                                    {LibraryFn::Copy, copy},                                 \
-                                                    {LibraryFn::ConvForward, nullptr},                       \
-                                                    {LibraryFn::ConvBackwardInput, nullptr},                 \
-                                                    {LibraryFn::ConvBackwardWeight, nullptr},                \
-                                                    {LibraryFn::SumOfSquares, sumOfSquares}};                \
+  constexpr LibraryRow<LibraryFunction> kTable[] = {                                                         \
+      {LibraryFn::Matmul, activateProduct},                                                                  \
+      {LibraryFn::AttentionForward, attentionForward},                                                       \
+      {LibraryFn::AttentionBackward, attentionBackward},                                                     \
+      {LibraryFn::EmbeddingForward, embeddingForward},                                                       \
+      {LibraryFn::EmbeddingBackward, embeddingBackward},                                                     \
+      {LibraryFn::CrossEntropyForward, crossEntropyForward},                                                 \
+      {LibraryFn::CrossEntropyBackward, crossEntropyBackward},                                               \
+      {LibraryFn::Fill, fill},                                                                               \
+      {LibraryFn::Copy, copy},                                                                               \
+      {LibraryFn::ConvForward, nullptr},                                                                     \
+      {LibraryFn::ConvBackwardInput, nullptr},                                                               \
+      {LibraryFn::ConvBackwardWeight, nullptr},                                                              \
+      {LibraryFn::SumOfSquares, sumOfSquares},                                                               \
+      {LibraryFn::CrossEntropyWithGradient, crossEntropyWithGradient}};                                      \
   static_assert(haveOwnRows(kTable), "each function has its kernel, in the order of the enumerators");       \
   }
 DS_DECLARE(v1)

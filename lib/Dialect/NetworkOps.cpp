@@ -257,19 +257,24 @@ LibraryCall EmbeddingGradOp::getLibraryCall() {
 }
 
 //===----------------------------------------------------------------------===//
-// CrossEntropyOp, CrossEntropyGradOp
+// CrossEntropyOp, CrossEntropyGradOp, CrossEntropyWithGradOp
 //===----------------------------------------------------------------------===//
 
-/// Verifies logits [N, C], targets [N] (C1) and lse f32 [N] (C2); rank-0 operands are checked by their own
-/// types.
+/// Verifies logits [N, C], targets [N] (C1) and scalars of f32 (C2).
 static LogicalResult verifyCrossEntropy(Operation *op, RankedTensorType logits, RankedTensorType targets,
-                                        Type lse, ArrayRef<Type> scalars) {
+                                        ArrayRef<Type> scalars) {
   if (logits.getRank() != 2 || targets.getRank() != 1 || logits.getDimSize(0) != targets.getDimSize(0)) // C1.
     return op->emitOpError("expects logits [N, C] and targets [N], but got ") << logits << " and " << targets;
   Type f32 = Float32Type::get(op->getContext());
   for (Type scalar : scalars) // C2.
     if (failed(expectType(op, "loss, count, denominator and grad", RankedTensorType::get({}, f32), scalar)))
       return failure();
+  return success();
+}
+
+/// Verifies that lse is f32 [N] (C2), of logits that are [N, C].
+static LogicalResult verifyRowSums(Operation *op, RankedTensorType logits, Type lse) {
+  Type f32 = Float32Type::get(op->getContext());
   return expectType(op, "lse", RankedTensorType::get({logits.getDimSize(0)}, f32), lse);
 }
 
@@ -287,19 +292,39 @@ LogicalResult CrossEntropyOp::verify() {
     scalars.push_back(getDenominator().getType());
   if (failed(verifyCap(*this))) // C3.
     return failure();
-  return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
-                            scalars);
+  if (failed(verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), scalars)))
+    return failure();
+  return verifyRowSums(*this, tensorType(getLogits()), getLse().getType());
 }
 
 LogicalResult CrossEntropyGradOp::verify() {
   if (failed(verifyCap(*this)))
     return failure();
-  return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), getLse().getType(),
-                            {getCount().getType(), getGrad().getType()});
+  if (failed(verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()),
+                                {getCount().getType(), getGrad().getType()})))
+    return failure();
+  return verifyRowSums(*this, tensorType(getLogits()), getLse().getType());
+}
+
+void CrossEntropyWithGradOp::build(OpBuilder &builder, OperationState &state, Value logits, Value targets,
+                                   Value grad, Value denominator, IntegerAttr ignoreIndex, FloatAttr cap) {
+  auto scalar = RankedTensorType::get({}, builder.getF32Type());
+  build(builder, state, scalar, scalar, logits.getType(), logits, targets, grad, denominator, ignoreIndex,
+        cap);
+}
+
+LogicalResult CrossEntropyWithGradOp::verify() {
+  SmallVector<Type> scalars = {getLoss().getType(), getCount().getType(), getGrad().getType()};
+  if (getDenominator())
+    scalars.push_back(getDenominator().getType());
+  if (failed(verifyCap(*this))) // C3.
+    return failure();
+  return verifyCrossEntropy(*this, tensorType(getLogits()), tensorType(getTargets()), scalars);
 }
 
 int64_t CrossEntropyOp::getFlops() { return 4 * tensorType(getLogits()).getNumElements(); }
 int64_t CrossEntropyGradOp::getFlops() { return 4 * tensorType(getLogits()).getNumElements(); }
+int64_t CrossEntropyWithGradOp::getFlops() { return 8 * tensorType(getLogits()).getNumElements(); }
 
 /// The index that is ignored, and the cap if there is one.
 template <typename LossOpT>
@@ -326,6 +351,18 @@ LibraryCall CrossEntropyGradOp::getLibraryCall() {
   call.callee = ::ds::rt::LibraryFn::CrossEntropyBackward;
   call.order = {0, 1, 2, 3, 4, 5};
   call.mayShare.push_back({0, 0});
+  call.params = lossParams(*this);
+  return call;
+}
+
+LibraryCall CrossEntropyWithGradOp::getLibraryCall() {
+  LibraryCall call;
+  unsigned numOperands = getNumOperands();
+  call.callee = ::ds::rt::LibraryFn::CrossEntropyWithGradient;
+  call.order = {0, 1, 2, numOperands, numOperands + 1, numOperands + 2};
+  if (getDenominator())
+    call.order.push_back(3);
+  call.mayShare.push_back({2, 0});
   call.params = lossParams(*this);
   return call;
 }

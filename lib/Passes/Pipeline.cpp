@@ -87,6 +87,8 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   // What is recomputed fuses with what reads it, so its ops must stand beside those.
   manager.addNestedPass<func::FuncOp>(createInlineRecompute());
   manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
+  // What is kept and recomputed is settled, and no region yet holds what reads the loss beside other things.
+  manager.addNestedPass<func::FuncOp>(createJoinLoss());
   // No canonicalisation from here on: it would undo the private copies that regions live on.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());
   // Only now is it known what reads a product beside GELU.

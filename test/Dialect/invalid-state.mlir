@@ -196,7 +196,7 @@ func.func @launch_c2_extent(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
 // -----
 
 func.func @call_unknown_function(%a: !ds.buffer<tensor<4xf32>, [1], device>) {
-  // expected-error@+1 {{expects one of matmul, attention_forward, attention_backward, embedding_forward, embedding_backward, cross_entropy_forward, cross_entropy_backward, fill, copy, conv_forward, conv_backward_input, conv_backward_weight, sum_of_squares, but got sort}}
+  // expected-error@+1 {{expects one of matmul, attention_forward, attention_backward, embedding_forward, embedding_backward, cross_entropy_forward, cross_entropy_backward, fill, copy, conv_forward, conv_backward_input, conv_backward_weight, sum_of_squares, cross_entropy_with_gradient, but got sort}}
   ds.call sort(%a) writes [0] params [] on compute : !ds.buffer<tensor<4xf32>, [1], device>
   return
 }

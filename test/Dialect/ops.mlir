@@ -137,6 +137,10 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   %closs, %clse, %ccount = ds.cross_entropy %a, %t ignore_index -100 cap 30.0 : (tensor<4x8xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
   // CHECK: ds.cross_entropy_grad {{.*}} ignore_index -100 cap 3.000000e+01 :
   %cdl = ds.cross_entropy_grad %a, %t, %clse, %ccount, %closs ignore_index -100 cap 30.0 : (tensor<4x8xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x8xf32>
+  // CHECK: ds.cross_entropy_with_grad %{{.*}}, %{{.*}}, %{{.*}} ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<4x8xf32>)
+  %bl, %bc, %bd = ds.cross_entropy_with_grad %a, %t, %loss ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<4x8xf32>)
+  // CHECK: ds.cross_entropy_with_grad %{{.*}}, %{{.*}}, %{{.*}} over(%{{.*}}) ignore_index -100 cap 3.000000e+01 :
+  %bl2, %bc2, %bd2 = ds.cross_entropy_with_grad %a, %t, %loss over(%count) ignore_index -100 cap 30.0 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<4x8xf32>)
   // CHECK: ds.dropout %{{.*}}, %{{.*}} probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>
   %dr = ds.dropout %a, %rng probability 1.000000e-01 id 3 : tensor<4x8xf32>, tensor<2xi64>
   return

@@ -14,6 +14,7 @@
 #define DS_DYNAMIC_SHARED(type, name) type *name = reinterpret_cast<type *>(emulation::dynamicShared)
 #define DS_KERNEL static void
 #define DS_DEVICE static inline
+#define DS_DEVICE_MEMBER inline
 #define __launch_bounds__(...)
 
 namespace ds::rt::cuda::emulation {

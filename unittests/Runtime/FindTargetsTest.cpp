@@ -91,6 +91,16 @@ TEST_F(FindTargetsTest, LossesThatIgnoreDifferentValuesAreNotKnown) {
   EXPECT_FALSE(find());
 }
 
+TEST_F(FindTargetsTest, OfALossWithItsGradient) {
+  const uint32_t logits = b.view(x, 0, {8, 3}, {3, 1});
+  b.library(LibraryFn::CrossEntropyWithGradient,
+            {logits, b.view(y, 0, {8}, {1}), b.keep({}), b.keep({}), b.keep({}), logits}, {-100});
+  const auto found = find();
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->input, 1u);
+  EXPECT_THAT(found->ofSample, ElementsAre(1, 1, 1, 1));
+}
+
 TEST_F(FindTargetsTest, AProgramWithoutCrossEntropyHasNone) {
   b.library(LibraryFn::Copy, {x, b.keep({8, 3})});
   EXPECT_FALSE(find());

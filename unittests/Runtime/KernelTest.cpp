@@ -113,6 +113,41 @@ void checkCrossEntropy(Isa isa, const std::vector<int64_t> &params, double cap) 
   }
 }
 
+/// One command has the gradient of two, to the bit, and their loss but for terms that are rounded to f32.
+void checkWithGradient(Isa isa, const std::vector<int64_t> &params, const std::vector<View> &denominator) {
+  constexpr int64_t kRows = 130, kSize = 67;
+  Tensor<> logits({kRows, kSize}, 5), loss({}), lse({kRows}), count({}), dloss({}), grad({kRows, kSize}, 5),
+      loss2({}), count2({}), terms({kRows});
+  Tensor<int64_t> targets({kRows});
+  logits.randomize(7, 3);
+  for (int64_t i = 0; i < kRows; ++i)
+    targets.data[i] = i % 5 == 3 ? -100 : i % kSize;
+  dloss.data = {0.25f};
+  std::vector<View> forward = {logits.view(), targets.view(), loss.view(), lse.view(), count.view()};
+  forward.insert(forward.end(), denominator.begin(), denominator.end());
+  call(LibraryFn::CrossEntropyForward, isa, forward, params);
+  call(LibraryFn::CrossEntropyBackward, isa,
+       {logits.view(), targets.view(), lse.view(), denominator.empty() ? count.view() : denominator[0],
+        dloss.view(), grad.view()},
+       params);
+  std::vector<View> both = {logits.view(), targets.view(), dloss.view(),
+                            loss2.view(),  count2.view(),  logits.view()};
+  both.insert(both.end(), denominator.begin(), denominator.end());
+  call(LibraryFn::CrossEntropyWithGradient, isa, both, params, 2, terms.data.data());
+  EXPECT_NEAR(loss2.data[0], loss.data[0], 1e-7 * loss.data[0]);
+  EXPECT_EQ(count2.data[0], count.data[0]);
+  for (int64_t i = 0; i < kRows; ++i)
+    for (int64_t j = 0; j < kSize; ++j)
+      ASSERT_EQ(logits.at({i, j}), grad.at({i, j})) << i << " " << j;
+}
+
+TEST_P(SmallKernelTest, CrossEntropyWithGradientIsBoth) {
+  Tensor<> batch({});
+  batch.data = {300};
+  checkWithGradient(GetParam(), {-100}, {});
+  checkWithGradient(GetParam(), {-100, std::bit_cast<int64_t>(4.0)}, {batch.view()});
+}
+
 TEST_P(SmallKernelTest, CrossEntropyMatchesTheDefinition) { checkCrossEntropy(GetParam(), {-100}, 0); }
 
 TEST_P(SmallKernelTest, CrossEntropyOfCappedLogitsMatchesTheDefinition) {

@@ -4,7 +4,7 @@
 // param.
 //
 //===---------------------------------------------------------------------------===//
-#include "Verdict.h"
+#include "OneCommand.h"
 
 #include <cmath>
 
@@ -13,47 +13,8 @@ namespace {
 
 using test::bits;
 using test::ProgramBuilder;
+using namespace test::one_command;
 using testing::HasSubstr;
-
-/// One library command and what the verifier says of it after a change.
-class OneCommand {
-public:
-  OneCommand(LibraryFn fn, std::vector<std::pair<std::vector<int64_t>, DType>> operands,
-             std::vector<int64_t> params)
-      : fn(fn), shapes(std::move(operands)), params(std::move(params)) {}
-
-  std::string after(const std::function<void(Program &)> &change = [](Program &) {}) const {
-    ProgramBuilder b;
-    std::vector<uint32_t> ids;
-    for (const auto &[shape, dtype] : shapes)
-      ids.push_back(b.keep(shape, dtype));
-    b.library(fn, ids, params);
-    b.segment();
-    return test::verdict(b.program, change);
-  }
-
-private:
-  LibraryFn fn;
-  std::vector<std::pair<std::vector<int64_t>, DType>> shapes;
-  std::vector<int64_t> params;
-};
-
-constexpr DType F = DType::F32, I = DType::I64;
-
-/// Shortens operand `k` in its first dimension.
-auto shorten(uint32_t k) {
-  return [k](Program &p) { --p.buffers[k].shape[0]; };
-}
-/// Puts operand `k` where operand `other` is.
-auto alias(uint32_t k, uint32_t other) {
-  return [k, other](Program &p) { p.buffers[k].offset = p.buffers[other].offset; };
-}
-auto retype(uint32_t k, DType dtype) {
-  return [k, dtype](Program &p) { p.buffers[k].dtype = dtype; };
-}
-auto param(uint32_t k, int64_t value) {
-  return [k, value](Program &p) { p.params[k] = value; };
-}
 
 TEST(VerifyLibrary, Matmul) {
   const OneCommand c(LibraryFn::Matmul, {{{4, 8}, F}, {{8, 6}, F}, {{4, 6}, F}, {{6}, F}}, {0, 0, 0, 0});
@@ -265,17 +226,6 @@ TEST(VerifyLibrary, Embedding) {
   EXPECT_THAT(backward.after(param(0, 7)), HasSubstr("param 0 is 7"));
 }
 
-/// Gives the first command a workspace of `bytes` bytes.
-auto workspace(int64_t bytes) {
-  return [bytes](Program &p) {
-    Buffer buffer{Space::Device, DType::U8, p.stages[0].arenas.device, {bytes}, {1}};
-    p.commands[0].workspace = static_cast<uint32_t>(p.buffers.size());
-    p.lifetimes.push_back({Space::Device, buffer.offset, 4096, Lifetime::kWholeStep, 0, 0});
-    p.buffers.push_back(buffer);
-    p.stages[0].arenas.device += 4096;
-  };
-}
-
 /// Sums of 16-bit gradients are f32, in workspace: less of it would let the kernel write over other buffers.
 TEST(VerifyLibrary, WorkspaceOfNarrowGradients) {
   constexpr DType L = DType::BF16;
@@ -344,45 +294,6 @@ TEST(VerifyLibrary, SumOfSquares) {
               HasSubstr("has 1 params, expected 0"));
   EXPECT_THAT(OneCommand(LibraryFn::SumOfSquares, {{{8}, F}, {{1}, DType::F64}}, {}).after(workspace(4)),
               HasSubstr("operand 1 has shape [1], expected []"));
-}
-
-TEST(VerifyLibrary, CrossEntropy) {
-  const OneCommand forward(LibraryFn::CrossEntropyForward,
-                           {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}}, {-100});
-  EXPECT_EQ(forward.after(), "accepted");
-  EXPECT_THAT(forward.after(shorten(0)), HasSubstr("operand 1 has shape [4], expected [3]"));
-  EXPECT_THAT(forward.after(shorten(3)), HasSubstr("operand 3 has shape [3], expected [4]"));
-  EXPECT_THAT(forward.after(retype(4, I)), HasSubstr("operand 4 has dtype i64"));
-  EXPECT_THAT(forward.after(alias(4, 2)), HasSubstr("shares bytes"));
-  const OneCommand part(LibraryFn::CrossEntropyForward,
-                        {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}, {{}, F}}, {-100});
-  EXPECT_EQ(part.after(), "accepted");
-  EXPECT_THAT(part.after(retype(5, I)), HasSubstr("operand 5 has dtype i64"));
-  EXPECT_THAT(part.after(alias(2, 5)), HasSubstr("writes operand 2, which shares bytes with operand 5"));
-  EXPECT_THAT(part.after(alias(4, 5)), HasSubstr("writes operand 4, which shares bytes with operand 5"));
-  const OneCommand backward(LibraryFn::CrossEntropyBackward,
-                            {{{4, 9}, F}, {{4}, I}, {{4}, F}, {{}, F}, {{}, F}, {{4, 9}, F}}, {-100});
-  EXPECT_EQ(backward.after(), "accepted");
-  EXPECT_EQ(backward.after(alias(5, 0)), "accepted") << "in place";
-  EXPECT_THAT(backward.after([](Program &p) { p.buffers[5].offset = p.buffers[0].offset + 4; }),
-              HasSubstr("writes operand 5, which shares bytes with operand 0"));
-  EXPECT_THAT(backward.after(alias(5, 2)), HasSubstr("shares bytes"));
-  EXPECT_THAT(backward.after(shorten(5)), HasSubstr("operand 5 has shape"));
-  EXPECT_THAT(backward.after(retype(5, DType::BF16)), HasSubstr("operand 5 has dtype bf16, expected f32"));
-}
-
-TEST(VerifyLibrary, CrossEntropyWithACap) {
-  const OneCommand forward(LibraryFn::CrossEntropyForward,
-                           {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}}, {-100, bits(30)});
-  const OneCommand backward(LibraryFn::CrossEntropyBackward,
-                            {{{4, 9}, F}, {{4}, I}, {{4}, F}, {{}, F}, {{}, F}, {{4, 9}, F}},
-                            {-100, bits(30)});
-  for (const OneCommand *c : {&forward, &backward}) {
-    EXPECT_EQ(c->after(), "accepted");
-    EXPECT_THAT(c->after(param(1, bits(-2))), HasSubstr("has a cap of -2, expected 0 or a positive f32"));
-    EXPECT_THAT(c->after([](Program &p) { p.commands[0].numParams = 0; }),
-                HasSubstr("has 0 params, expected 1"));
-  }
 }
 
 TEST(VerifyLibrary, FillAndCopy) {

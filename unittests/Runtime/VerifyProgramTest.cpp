@@ -245,9 +245,9 @@ TEST(VerifyProgram, Commands) {
   EXPECT_THAT(after([](Program &p) { p.commands[0].workspace = 99; }), HasSubstr("workspace 99"));
   EXPECT_THAT(after([](Program &p) { p.commands[0].location = 5; }), HasSubstr("location 5 of 1"));
   EXPECT_THAT(after([](Program &p) { p.strings.clear(); }), HasSubstr("commands[0] has location 0 of 0"));
-  EXPECT_THAT(after([](Program &p) { p.commands[0].callee = 13; }), HasSubstr("library function 13 of 13"));
+  EXPECT_THAT(after([](Program &p) { p.commands[0].callee = 14; }), HasSubstr("library function 14 of 14"));
   EXPECT_THAT(after([](Program &p) { p.commands[0].callee = 1 << 16; }),
-              HasSubstr("library function 65536 of 13"));
+              HasSubstr("library function 65536 of 14"));
   EXPECT_THAT(after([](Program &p) { p.commands[0].kind = CommandKind::Kernel; }),
               HasSubstr("launches kernel 0 of 0"));
   EXPECT_THAT(after([](Program &p) {

@@ -291,6 +291,32 @@ def Ds_CrossEntropyGradOp : Ds_Op<"cross_entropy_grad", [OnTensors, Pure, Cost, 
   let hasVerifier = 1;
 }
 
+def Ds_CrossEntropyWithGradOp : Ds_Op<"cross_entropy_with_grad", [OnTensors, Pure, Cost, Library, AllTypesMatch<["logits", "result"]>]> {
+  let summary = "Computes cross-entropy and its gradient by the logits in one pass over them";
+  let description = [{
+    `loss` and `count` are those of `ds.cross_entropy`, `result` is that of `ds.cross_entropy_grad` for `grad`, divided by
+    the `denominator` where there is one, else by `count`. It may be written over the logits, which are read once.
+
+    Constraints:
+    - (C1) logits is [N, C], targets [N].
+    - (C2) grad, denominator, loss and count are rank-0 f32.
+    - (C3) cap, where present, is positive and finite.
+
+    Example: `%loss, %count, %d = ds.cross_entropy_with_grad %x, %t, %g ignore_index -100 : (tensor<4x8xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<4x8xf32>)`
+  }];
+  let arguments = (ins Ds_FloatTensor:$logits, Ds_TensorOf<I64>:$targets, Ds_TensorOf<F32>:$grad,
+                       Optional<Ds_TensorOf<F32>>:$denominator, I64Attr:$ignore_index, OptionalAttr<F64Attr>:$cap);
+  let results = (outs Ds_TensorOf<F32>:$loss, Ds_TensorOf<F32>:$count, Ds_FloatTensor:$result);
+  let builders = [OpBuilder<(ins "::mlir::Value":$logits, "::mlir::Value":$targets, "::mlir::Value":$grad,
+                                 "::mlir::Value":$denominator, "::mlir::IntegerAttr":$ignoreIndex,
+                                 "::mlir::FloatAttr":$cap)>];
+  let assemblyFormat = [{
+    $logits `,` $targets `,` $grad (`over` `(` $denominator^ `)`)? `ignore_index` $ignore_index (`cap` $cap^)? attr-dict
+    `:` functional-type(operands, results)
+  }];
+  let hasVerifier = 1;
+}
+
 def Ds_DropoutOp : Ds_Op<"dropout", [Composite, DeclareOpInterfaceMethods<RandomOpInterface, ["getWithoutNoise"]>, Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
   let summary = "Zeroes elements at random and scales the others";
   let description = [{

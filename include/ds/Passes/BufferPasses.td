@@ -49,6 +49,26 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def JoinLoss : Pass<"ds-join-loss", "::mlir::func::FuncOp"> {
+  let summary = "Lets cross-entropy on CUDA write its gradient while it reads the logits";
+  let description = [{
+    Forward reads logits, and backward reads them again and writes their gradient: three passes over what is often the largest value
+    of a step. Where what reaches the loss is known before the loss, one op does both and passes twice.
+
+    Requires: phase resident, nothing left to recompute.
+    Ensures: (E1) on CUDA, a cross-entropy and the only gradient that reads its row statistics are one op, in the place of the
+    gradient, unless it reads what depends on the loss, or something before the gradient reads the loss or the count;
+    (E2) other cross-entropies, those of evaluation among them, and those of other targets are as before; (E3) no value
+    lives longer: what is computed of the loss and is a number follows it, and the row statistics are none.
+
+    ```
+    %loss, %lse, %count = ds.cross_entropy %x, %t ...             %loss, %count, %dx = ds.cross_entropy_with_grad %x, %t, %g ...
+    %dx = ds.cross_entropy_grad %x, %t, %lse, %count, %g ...  ->
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
   let summary = "Groups fusable ops into regions of one kernel each";
   let description = [{

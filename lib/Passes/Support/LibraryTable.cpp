@@ -18,6 +18,7 @@ static constexpr ::ds::rt::LibraryRow<LibraryEntry> kFunctions[] = {
     {LibraryFn::ConvBackwardInput, {3, 3, {}}},
     {LibraryFn::ConvBackwardWeight, {3, 3, {}}},
     {LibraryFn::SumOfSquares, {2, UINT_MAX, {}}},
+    {LibraryFn::CrossEntropyWithGradient, {6, 7, IndexUse{1, 0, 1, true}}},
 };
 
 static_assert(::ds::rt::haveOwnRows(kFunctions), "each function has a row, in the order of the enumerators");

@@ -47,6 +47,8 @@ uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> oper
       blocks += countOf(*input) / kSquaresBlock + (countOf(*input) % kSquaresBlock != 0);
     return product({sizeof(float), blocks});
   }
+  if (fn == LibraryFn::CrossEntropyWithGradient)
+    return product({sizeof(float), size(operands[0]->shape[0])});
   return 0;
 }
 
@@ -57,7 +59,7 @@ uint64_t cudaWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operand
     return ids > kMost ? UINT64_MAX
                        : IdSort::of(static_cast<int64_t>(ids), operands[2]->shape[0]).workspaceBytes();
   }
-  if (fn == LibraryFn::SumOfSquares)
+  if (fn == LibraryFn::SumOfSquares || fn == LibraryFn::CrossEntropyWithGradient)
     return libraryWorkspaceBytes(fn, operands, 1);
   return 0;
 }

@@ -34,7 +34,8 @@ Status verifyOwnWorkspace(const OperandChecker &c) {
   if (c.command.workspace == UINT32_MAX)
     return {};
   const auto callee = static_cast<LibraryFn>(c.command.callee);
-  const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares;
+  const bool isLibrarys = callee != LibraryFn::EmbeddingBackward && callee != LibraryFn::SumOfSquares &&
+                          callee != LibraryFn::CrossEntropyWithGradient;
   constexpr uint64_t kCudaAlignment = 256; // cuBLASLt's and cuDNN's
   const Buffer &workspace = c.program.buffers[c.command.workspace];
   if (c.program.target != "cpu" && isLibrarys && offsetBits(workspace) % kCudaAlignment != 0)
@@ -168,16 +169,35 @@ Status verifyScalar(const OperandChecker &c, unsigned k, DType dtype = DType::F3
   return c.shape(k, {});
 }
 
-Status verifyLogits(const OperandChecker &c, unsigned logits, unsigned targets, unsigned lse) {
-  DS_CHECK(c.isFloat(logits));
-  DS_CHECK(c.rank(logits, 2));
-  DS_CHECK(c.unitInnermost(logits));
-  DS_CHECK(c.dtype(targets, {DType::I64, DType::I32}));
-  DS_CHECK(c.shape(targets, {c.operand(logits).shape[0]}));
-  DS_CHECK(c.contiguous(targets));
+/// logits[N, C] and targets[N] at operands 0 and 1.
+Status verifyLogits(const OperandChecker &c) {
+  DS_CHECK(c.isFloat(0));
+  DS_CHECK(c.rank(0, 2));
+  DS_CHECK(c.unitInnermost(0));
+  DS_CHECK(c.dtype(1, {DType::I64, DType::I32}));
+  DS_CHECK(c.shape(1, {c.operand(0).shape[0]}));
+  return c.contiguous(1);
+}
+
+/// lse[N] of the logits.
+Status verifyRowSums(const OperandChecker &c, unsigned lse) {
   DS_CHECK(c.dtype(lse, {DType::F32}));
-  DS_CHECK(c.shape(lse, {c.operand(logits).shape[0]}));
+  DS_CHECK(c.shape(lse, {c.operand(0).shape[0]}));
   return c.contiguous(lse);
+}
+
+/// The gradient of the logits, at operand 5 of all functions that write it: in place, or apart from them.
+Status verifyLogitsGradient(const OperandChecker &c) {
+  DS_CHECK(c.sameType(5, 0));
+  DS_CHECK(c.shape(5, c.operand(0).shape));
+  DS_CHECK(c.unitInnermost(5));
+  const Buffer &logits = c.operand(0), &grad = c.operand(5);
+  const bool inPlace = logits.space == grad.space && logits.offset == grad.offset &&
+                       logits.strides == grad.strides && logits.axisStrides == grad.axisStrides &&
+                       haveSameSlots(logits, grad);
+  if (!inPlace)
+    DS_CHECK(c.written(5, {0}));
+  return c.written(5, {1, 2, 3, 4});
 }
 
 /// The ignored index, and the cap of the logits where there is one.
@@ -189,7 +209,8 @@ Status verifyLossParams(const OperandChecker &c) {
 Status verifyCrossEntropyForward(const OperandChecker &c) {
   DS_CHECK(c.counts(5, 6, c.numParams() == 2 ? 2 : 1));
   DS_CHECK(verifyLossParams(c));
-  DS_CHECK(verifyLogits(c, 0, 1, 3));
+  DS_CHECK(verifyLogits(c));
+  DS_CHECK(verifyRowSums(c, 3));
   DS_CHECK(verifyScalar(c, 2));
   DS_CHECK(verifyScalar(c, 4));
   if (c.numOperands() > 5)
@@ -202,19 +223,26 @@ Status verifyCrossEntropyForward(const OperandChecker &c) {
 Status verifyCrossEntropyBackward(const OperandChecker &c) {
   DS_CHECK(c.counts(6, 6, c.numParams() == 2 ? 2 : 1));
   DS_CHECK(verifyLossParams(c));
-  DS_CHECK(verifyLogits(c, 0, 1, 2));
+  DS_CHECK(verifyLogits(c));
+  DS_CHECK(verifyRowSums(c, 2));
   DS_CHECK(verifyScalar(c, 3));
   DS_CHECK(verifyScalar(c, 4));
-  DS_CHECK(c.sameType(5, 0));
-  DS_CHECK(c.shape(5, c.operand(0).shape));
-  DS_CHECK(c.unitInnermost(5));
-  const Buffer &logits = c.operand(0), &grad = c.operand(5);
-  const bool inPlace = logits.space == grad.space && logits.offset == grad.offset &&
-                       logits.strides == grad.strides && logits.axisStrides == grad.axisStrides &&
-                       haveSameSlots(logits, grad);
-  if (!inPlace)
-    DS_CHECK(c.written(5, {0}));
-  return c.written(5, {1, 2, 3, 4});
+  return verifyLogitsGradient(c);
+}
+
+Status verifyCrossEntropyWithGradient(const OperandChecker &c) {
+  DS_CHECK(c.counts(6, 7, c.numParams() == 2 ? 2 : 1));
+  DS_CHECK(verifyLossParams(c));
+  DS_CHECK(verifyLogits(c));
+  for (unsigned k : {2u, 3u, 4u})
+    DS_CHECK(verifyScalar(c, k));
+  if (c.numOperands() > 6)
+    DS_CHECK(verifyScalar(c, 6));
+  DS_CHECK(c.written(3, {0, 1, 2, 4, 5, 6}));
+  DS_CHECK(c.written(4, {0, 1, 2, 5, 6}));
+  DS_CHECK(verifyLogitsGradient(c));
+  DS_CHECK(c.written(5, {6}));
+  return verifyWorkspace(c);
 }
 
 Status verifyFill(const OperandChecker &c) {
@@ -311,7 +339,8 @@ Status verifyLibraryCommand(const Program &program, uint64_t command) {
       {LibraryFn::ConvForward, verifyConvForward},
       {LibraryFn::ConvBackwardInput, verifyConvBackwardInput},
       {LibraryFn::ConvBackwardWeight, verifyConvBackwardWeight},
-      {LibraryFn::SumOfSquares, verifySumOfSquares}};
+      {LibraryFn::SumOfSquares, verifySumOfSquares},
+      {LibraryFn::CrossEntropyWithGradient, verifyCrossEntropyWithGradient}};
   static_assert(haveOwnRows(kChecks));
   const uint32_t callee = program.commands[command].callee;
   if (callee >= std::size(kChecks))

@@ -152,8 +152,9 @@ std::optional<FoundTargets> findTargets(const Program &program) {
     const Segment &segment = program.segments[s];
     for (uint32_t i = segment.firstCommand; i < segment.firstCommand + segment.numCommands; ++i) {
       const Command &command = program.commands[i];
-      if (command.kind == CommandKind::Library &&
-          command.callee == static_cast<uint32_t>(LibraryFn::CrossEntropyForward) && !finder.visit(s, i))
+      const bool isLoss = command.callee == static_cast<uint32_t>(LibraryFn::CrossEntropyForward) ||
+                          command.callee == static_cast<uint32_t>(LibraryFn::CrossEntropyWithGradient);
+      if (command.kind == CommandKind::Library && isLoss && !finder.visit(s, i))
         return std::nullopt;
     }
   }

@@ -22,7 +22,7 @@ WORKS_ON = {
     "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
     "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-zero": "step", "verify-sharded": "sharded",
     "offload-states": "sharded", "rematerialize-cheap": "sharded", "offload-updates": "resident", "place-states": "resident",
-    "verify-resident": "resident", "normalize-shapes": "resident",
+    "verify-resident": "resident", "normalize-shapes": "resident", "join-loss": "resident",
     "fuse-regions": "resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "resident",
     "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "speculate-updates": "scheduled", "choose-products": "scheduled", "release-stored": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
     "group-launches": "scheduled", "insert-events": "scheduled", "split-gathers": "scheduled", "verify-scheduled": "scheduled planned",

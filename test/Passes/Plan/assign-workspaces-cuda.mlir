@@ -44,6 +44,14 @@ func.func @leaves_other_kernels_without(%ids: !ds.buffer<tensor<2x3xi64>, [3, 1]
   return
 }
 
+// The term of each row: 4 * 4 bytes.
+// CHECK-LABEL: @gives_a_loss_with_its_gradient_terms
+func.func @gives_a_loss_with_its_gradient_terms(%x: !ds.buffer<tensor<4x6xbf16>, [6, 1], device>, %t: !ds.buffer<tensor<4xi64>, [1], device>, %g: !ds.buffer<tensor<f32>, [], device>, %l: !ds.buffer<tensor<f32>, [], device>, %c: !ds.buffer<tensor<f32>, [], device>) {
+  // CHECK-NEXT: ds.alloc workspace alignment 256 : !ds.buffer<tensor<16xi8>, [1], device>
+  ds.call cross_entropy_with_gradient(%x, %t, %g, %l, %c, %x) writes [3, 4, 5] params [-100] on compute : !ds.buffer<tensor<4x6xbf16>, [6, 1], device>, !ds.buffer<tensor<4xi64>, [1], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<f32>, [], device>, !ds.buffer<tensor<4x6xbf16>, [6, 1], device>
+  return
+}
+
 // Counters and descriptors of an engine: 512 bytes.
 // CHECK-LABEL: @gives_attention_a_little
 func.func @gives_attention_a_little(%q: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %k: !ds.buffer<tensor<2x128x4x64xbf16>, [32768, 256, 64, 1], device>, %lse: !ds.buffer<tensor<2x4x128xf32>, [512, 128, 1], device>) {

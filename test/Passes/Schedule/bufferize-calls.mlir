@@ -150,6 +150,22 @@ func.func @writes_gradients_over_logits(%x: tensor<4x4xf32> {ds.input = "x"}, %i
   return %m : tensor<4x4xf32>
 }
 
+// With its gradient a loss writes over the logits as well, and what it is divided by comes last.
+// CHECK-LABEL: func.func @writes_both_over_logits(
+// CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[IDS:arg[0-9]+]]:{{.*}} %[[ONE:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:{{.*}} %[[L:arg[0-9]+]]:
+func.func @writes_both_over_logits(%x: tensor<4x4xf32> {ds.input = "x"}, %ids: tensor<4xi64> {ds.input = "ids"}, %one: tensor<f32> {ds.input = "one"}) -> (tensor<4x4xf32> {ds.state = @w}, tensor<f32> {ds.state = @l}) {
+  // CHECK-NEXT: %[[BUF0:.*]] = ds.alloc activations : !ds.buffer<tensor<4x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[BUF0]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: %[[COUNT:.*]] = ds.alloc activations : !ds.buffer<tensor<f32>, [], device>
+  // CHECK-NEXT: ds.call cross_entropy_with_gradient(%[[BUF0]], %[[IDS]], %[[ONE]], %[[L]], %[[COUNT]], %[[BUF0]], %[[ONE]]) writes [3, 4, 5] params [-100, 2.000000e+00] on compute
+  // CHECK-NEXT: ds.call matmul(%[[BUF0]], %[[X]], %[[W]]) writes [2] params [0, 0, 0, 0] on compute
+  // CHECK-NEXT: return
+  %a = ds.matmul %x, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  %loss, %count, %d = ds.cross_entropy_with_grad %a, %ids, %one over(%one) ignore_index -100 cap 2.0 : (tensor<4x4xf32>, tensor<4xi64>, tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>, tensor<4x4xf32>)
+  %m = ds.matmul %d, %x : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
+  return %m, %loss : tensor<4x4xf32>, tensor<f32>
+}
+
 // CHECK-LABEL: func.func @keeps_logits_that_are_read_later(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[IDS:arg[0-9]+]]:{{.*}} %[[LSE:arg[0-9]+]]:{{.*}} %[[ONE:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
 func.func @keeps_logits_that_are_read_later(%x: tensor<4x4xf32> {ds.input = "x"}, %ids: tensor<4xi64> {ds.input = "ids"}, %lse: tensor<4xf32> {ds.input = "lse"}, %one: tensor<f32> {ds.input = "one"}) -> (tensor<4x4xf32> {ds.state = @w}) {

@@ -49,6 +49,11 @@
 //     dlogits[i, j] = (exp(logits[i, j] - lse[i]) - (j == targets[i])) * dloss / count; rows that are ignored
 //     give 0. With a cap, y = cap * tanh(x / cap) takes the place of a logit, and the gradient is multiplied
 //     by 1 - (y / cap)^2. dlogits may be the same buffer as logits.
+//   CrossEntropyWithGradient  operands: logits[N, C], targets[N], dloss[], loss[], count[], dlogits[N, C]
+//                         [, denominator[]]    params: ignoreIndex[, cap (double)]
+//     Both at once, of one reading of the logits: loss and count as forward's, dlogits as backward's for
+//     dloss and for what forward divides by. The term of each row is rounded to f32 before the rows are
+//     summed. dlogits may be the same buffer as logits. Workspace: an f32 for each row.
 //   ConvForward           operands: x, w, result[, bias]
 //                         params: groups, then for each sliding dimension stride, padding, dilation
 //     x is [N, I, L...], w [O, I / groups, K...], result [N, O, M...], bias [O], with one to three dimensions

@@ -27,8 +27,9 @@ enum class LibraryFn : uint16_t {
   ConvBackwardInput,
   ConvBackwardWeight,
   SumOfSquares,
+  CrossEntropyWithGradient,
 };
-inline constexpr LibraryFn kLastLibraryFn = LibraryFn::SumOfSquares;
+inline constexpr LibraryFn kLastLibraryFn = LibraryFn::CrossEntropyWithGradient;
 
 /// One row of a table that has something for each function.
 template <class Value>
@@ -61,6 +62,7 @@ inline constexpr LibraryRow<const char *> kLibraryNames[] = {
     {LibraryFn::ConvBackwardInput, "conv_backward_input"},
     {LibraryFn::ConvBackwardWeight, "conv_backward_weight"},
     {LibraryFn::SumOfSquares, "sum_of_squares"},
+    {LibraryFn::CrossEntropyWithGradient, "cross_entropy_with_gradient"},
 };
 static_assert(haveOwnRows(kLibraryNames), "each function has a name, in the order of the enumerators");
 
