@@ -186,7 +186,8 @@ TensorRef Builder::materializePattern(const at::Tensor &t) {
                 splat(triangle->upper, shape, t.scalar_type()));
 }
 
-/// The elements without the repetition of leading dimensions, which keep a size of 1.
+/// The elements, of which there are some, without the repetition of leading dimensions, which keep a size
+/// of 1.
 static at::Tensor withoutRepetition(at::Tensor t) {
   for (int64_t dim = 0; dim + 2 < t.dim(); ++dim) {
     const size_t count = t.size(dim), block = t.nbytes() / count;
@@ -207,8 +208,10 @@ TensorRef Builder::materialize(const at::Tensor &tensor) {
   }
   Shape shape = tensor.sizes().vec();
   stem = stem.contiguous();
-  TensorRef result =
-      stem.numel() > 0 ? materializePattern(withoutRepetition(stem)) : materializePattern(stem);
+  TensorRef result = materializePattern(stem);
+  if (!result && stem.numel() > 0)
+    if (at::Tensor once = withoutRepetition(stem); once.numel() < stem.numel())
+      result = materializePattern(once);
   if (!result && stem.numel() <= maxLiteral)
     result = text.emit("ds.constant dense<" + spellLiteral(stem) +
                            "> : " + spell(stem.sizes().vec(), stem.scalar_type()),
