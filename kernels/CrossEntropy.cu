@@ -84,7 +84,9 @@ DS_DEVICE ExpSum sumRow(const T *row, const RowParts<T> &parts, int kept, Vector
     const float x[1] = {bounded<hasCap>(toFloat(row[j]), cap)};
     addTo<T>(sum, x);
   };
-  const auto *vectors = reinterpret_cast<const Vector<T> *>(row + parts.head);
+  const auto vectorAt = [&](int v) {
+    return wholeAt<const Vector<T>>(row + parts.head + v * Vector<T>::kSize);
+  };
   constexpr int kAtOnce = kReadAtOnce<hasCap>;
   const int step = blockDim.x, thread = threadIdx.x;
   if (thread < parts.head)
@@ -94,7 +96,7 @@ DS_DEVICE ExpSum sumRow(const T *row, const RowParts<T> &parts, int kept, Vector
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
       if (first + u * step < parts.vectors)
-        loaded[u] = vectors[first + u * step];
+        loaded[u] = vectorAt(first + u * step);
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u) {
       const int v = first + u * step;
@@ -140,7 +142,7 @@ DS_DEVICE void writeVector(const Vector<T> &logits, T *to, bool isAligned, const
     setPair(&result.values[k], slope.at<T, hasCap>(toFloat(logits.values[k])),
             slope.at<T, hasCap>(toFloat(logits.values[k + 1])));
   if (isAligned)
-    *reinterpret_cast<Vector<T> *>(to) = result;
+    wholeAt<Vector<T>>(to) = result;
   else
     for (int k = 0; k < Vector<T>::kSize; ++k)
       to[k] = result.values[k];
@@ -153,7 +155,9 @@ template <class T, bool hasCap, int kAtOnce>
 DS_DEVICE void writeRow(const T *row, T *to, const RowParts<T> &parts, int kept, const Vector<T> *copy,
                         const Slope &slope) {
   const bool isAligned = (reinterpret_cast<uint64_t>(row) ^ reinterpret_cast<uint64_t>(to)) % 16 == 0;
-  const auto *vectors = reinterpret_cast<const Vector<T> *>(row + parts.head);
+  const auto vectorAt = [&](int v) {
+    return wholeAt<const Vector<T>>(row + parts.head + v * Vector<T>::kSize);
+  };
   const int step = blockDim.x, thread = threadIdx.x;
   const auto write = [&](int v, const Vector<T> &logits) {
     writeVector<T, hasCap>(logits, to + parts.head + v * Vector<T>::kSize, isAligned, slope);
@@ -170,7 +174,7 @@ DS_DEVICE void writeRow(const T *row, T *to, const RowParts<T> &parts, int kept,
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
       if (last - u * step >= kept)
-        loaded[u] = vectors[last - u * step];
+        loaded[u] = vectorAt(last - u * step);
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
       if (last - u * step >= kept)
@@ -199,7 +203,7 @@ DS_DEVICE void clearRow(T *to, int64_t size) {
   if (thread < parts.head)
     to[thread] = zero;
   for (int v = thread; v < parts.vectors; v += step)
-    reinterpret_cast<Vector<T> *>(to + parts.head)[v] = zeros;
+    wholeAt<Vector<T>>(to + parts.head + v * Vector<T>::kSize) = zeros;
   if (parts.tail() + thread < parts.size)
     to[parts.tail() + thread] = zero;
 }

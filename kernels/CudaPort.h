@@ -18,6 +18,7 @@
 #define DS_KERNEL extern "C" __global__ void
 #define DS_DEVICE static __device__ __forceinline__
 #define DS_DEVICE_MEMBER __device__ __forceinline__
+#define DS_EXPECT_ALIGNED(address, bytes) // a GPU stops where it is not
 #endif
 
 namespace ds::rt::cuda {
@@ -136,6 +137,13 @@ DS_DEVICE float acrossBlock(float value, float *memory) {
   __syncthreads();
   value = lane < warps ? memory[lane] : (isSum ? 0.0f : -infinity());
   return isSum ? warpSum(value) : warpMax(value);
+}
+
+/// What lies at `at`, as one access of a GPU: its address is a multiple of V's alignment.
+template <class V, class T>
+DS_DEVICE V &wholeAt(T *at) {
+  DS_EXPECT_ALIGNED(at, alignof(V));
+  return *reinterpret_cast<V *>(at);
 }
 
 /// 16 bytes of elements.

@@ -42,7 +42,7 @@ struct alignas(count * sizeof(T) < 16 ? count * sizeof(T) : 16) Pack {
 template <class T, class Table, int count, int kAtOnce>
 DS_DEVICE void addColumns(const EmbeddingCall &call, Table *to, int64_t column, int first, int last) {
   const T *rows = static_cast<const T *>(call.table) + column;
-  auto *target = reinterpret_cast<Pack<Table, count> *>(to + column);
+  auto *target = &wholeAt<Pack<Table, count>>(to + column);
   Pack<Table, count> result = *target;
   float sums[count];
 #pragma unroll
@@ -53,7 +53,7 @@ DS_DEVICE void addColumns(const EmbeddingCall &call, Table *to, int64_t column, 
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
       if (place + u < last)
-        loaded[u] = *reinterpret_cast<const Pack<T, count> *>(rows + call.order[place + u] * call.width);
+        loaded[u] = wholeAt<const Pack<T, count>>(rows + call.order[place + u] * call.width);
 #pragma unroll
     for (int u = 0; u < kAtOnce; ++u)
       if (place + u < last)

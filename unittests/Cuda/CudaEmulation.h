@@ -8,6 +8,8 @@
 
 #include "Fibers.h"
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #define DS_SHARED static
@@ -15,6 +17,7 @@
 #define DS_KERNEL static void
 #define DS_DEVICE static inline
 #define DS_DEVICE_MEMBER inline
+#define DS_EXPECT_ALIGNED(address, bytes) emulation::expectAligned(address, bytes)
 #define __launch_bounds__(...)
 
 namespace ds::rt::cuda::emulation {
@@ -22,6 +25,14 @@ namespace ds::rt::cuda::emulation {
 inline ds::test::Block *block;
 inline unsigned blockNumber, blocks, threads;
 alignas(16) inline char dynamicShared[227 << 10];
+
+/// Ends the process at an access that a GPU would not make.
+inline void expectAligned(const volatile void *address, size_t bytes) {
+  if (reinterpret_cast<uintptr_t>(address) % bytes == 0)
+    return;
+  std::fprintf(stderr, "an access of %zu bytes is at %p\n", bytes, const_cast<void *>(address));
+  std::abort();
+}
 
 inline float halfToFloat(uint16_t bits) {
   _Float16 half;
