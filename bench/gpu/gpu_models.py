@@ -18,6 +18,19 @@ def on_two(stage, bf16=False):
             "config": config(4, 2, bf16, stage)}
 
 
+def other_gpt(stage=0, narrow=True, **changes):
+    """A small GPT with something else in its configuration than the others of the ladder have; `changes` are of ZeRO's keys where
+    there is a stage, else of the whole."""
+    whole = config(4, 2, narrow and "fp16" not in changes, stage)
+    (whole["zero_optimization"] if stage else whole).update(changes)
+    return {"example": ["gpt", "--size", "tiny", "--batch", "4", "--data", "64"], "bf16": narrow, "config": whole}
+
+
+def on_host(*parts, device="cpu"):
+    """What of a model lies on the host, or on NVMe."""
+    return {f"offload_{part}": {"device": device, **({"nvme_path": "/tmp"} if device == "nvme" else {})} for part in parts}
+
+
 def hf_gpt2(layers, heads, width):
     """A config.json of GPT-2's kind; without dropout, as measurements of training are usually made."""
     return {"model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 50257, "n_positions": 1024,
@@ -72,6 +85,11 @@ MODELS = {
     "vit-bf16": {"example": ["vit", "--size", "tiny", "--batch", "4", "--data", "64"],
                  "config": config(4, 2, True), "bf16": True},
     "speech": {"example": ["speech", "--size", "tiny", "--batch", "4", "--data", "64"], "config": config(4, 2)},
+    "gpt-fp16": other_gpt(fp16={"enabled": True, "initial_scale_power": 8}),
+    "gpt-recomputed": other_gpt(activation_checkpointing={"number_checkpoints": 2}),
+    "gpt-optimizer-on-host": other_gpt(2, **on_host("optimizer")),
+    "gpt-on-host": other_gpt(3, **on_host("optimizer", "param")),
+    "gpt-on-nvme": other_gpt(3, **on_host("optimizer", "param", device="nvme")),
     **{f"gpt-zero{stage}": on_two(stage) for stage in range(4)},
     "gpt-zero3-bf16": on_two(3, True),
     "gpt2": gpt2(12, 12, 768, 16),
@@ -87,6 +105,11 @@ MODELS = {
     "gpt2-micro": gpt2(1, 2, 32, 2, 16, 64, rehearsal=True),
     "gpt2-milli": gpt2(2, 2, 32, 2, 16, 64, rehearsal=True, large=True),
 }
+
+
+def keeps_on_nvme(name):
+    """Whether a run needs a directory for what the model keeps there."""
+    return "offload_param" in (zero := MODELS[name]["config"]["zero_optimization"]) and zero["offload_param"]["device"] == "nvme"
 
 
 def family(name):

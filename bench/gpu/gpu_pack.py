@@ -104,7 +104,8 @@ def pack_example(name, model, target, cluster, folder, work):
     if refused:
         return refused
     shutil.copy2(data, os.path.join(folder, f"{name}.data.safetensors"))
-    subprocess.run([tool("ds-run"), cpu, *ranks, "--data", data, "--steps", str(STEPS), "--log-jsonl", log],
+    nvme = ["--nvme", work] if gpu_models.keeps_on_nvme(name) else []
+    subprocess.run([tool("ds-run"), cpu, *ranks, *nvme, "--data", data, "--steps", str(STEPS), "--log-jsonl", log],
                    check=True, capture_output=True)
     with open(log) as file:
         losses = [json.loads(line)["loss"] for line in file]
@@ -138,8 +139,13 @@ def folder_bytes(folder):
     return sum(os.path.getsize(os.path.join(path, name)) for path, _, names in os.walk(folder) for name in names)
 
 
-def pack(folder, target, cluster, names):
-    """Fills `folder` with the models that `names` lists, or all; returns the exit code."""
+def archive(folder):
+    """The folder as one compressed file beside it; its path. It unpacks to the folder's name."""
+    return shutil.make_archive(folder, "gztar", os.path.dirname(folder), os.path.basename(folder))
+
+
+def pack(folder, target, cluster, names, compressed):
+    """Fills `folder` with the models that `names` lists, or all, and makes one file of it if `compressed`; returns the exit code."""
     names = names.split(",") if names != "all" else [
         name for name, model in gpu_models.MODELS.items() if not model.get("rehearsal") and not model.get("more_than_80g")]
     unknown = [name for name in names if name not in gpu_models.MODELS]
@@ -166,4 +172,7 @@ def pack(folder, target, cluster, names):
                    "pack": digest(folder)}, file, indent=1)
     size = folder_bytes(folder)
     print(f"{folder}: {size / (1 << 20):.1f} MiB of {LIMIT >> 20}, models: {', '.join(packed) or 'none'}")
+    if compressed:
+        path = archive(folder)
+        print(f"{path}: {os.path.getsize(path) / (1 << 20):.1f} MiB")
     return 1 if refused or size > LIMIT else 0

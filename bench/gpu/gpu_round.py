@@ -118,8 +118,9 @@ class Round:
         data = ["--data", gpu_models.tokens(name, self.scratch), "--token-dtype", f"u{8 * gpu_models.token_width(name)}"] if "hf" in model else \
             ["--data", self.path(f"{name}.data.safetensors")]
         ranks = ["--ranks", model["ranks"]] if "ranks" in model else []
+        nvme = ["--nvme", self.temporary("")] if gpu_models.keeps_on_nvme(name) else []
         ended = self.child([*wrapper, self.path("bin/ds-run"), self.path(f"{name}.dsx"), "--device", "cuda", *data,
-                            "--steps", steps, "--log-jsonl", log, *ranks, *extra], self.ds_environment(environment))
+                            "--steps", steps, "--log-jsonl", log, *ranks, *nvme, *extra], self.ds_environment(environment))
         return ended, read_lines(log)
 
     def failed(self, name, ended, **data):
