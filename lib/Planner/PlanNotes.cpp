@@ -8,6 +8,7 @@
 
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
+#include <map>
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -134,7 +135,22 @@ static std::string countOf(int64_t some, const report::AttentionWorkspace &atten
   return std::to_string(some) + " of " + std::to_string(attention.calls) + " " + what;
 }
 
+/// Names the attention that cuDNN is not asked for, by reason: it takes many times as long.
+static void noteSlowAttention(ModuleOp module, report::PlanReport &report) {
+  std::map<rt::AttentionRefusal, int64_t> commands;
+  module.walk([&](CallOp call) {
+    if (std::optional<rt::AttentionRefusal> refusal = cudnnRefusal(call))
+      ++commands[*refusal];
+  });
+  for (const auto &[refusal, count] : commands)
+    report.notes.push_back("attention without tensor cores: " + std::to_string(count) +
+                           (count == 1 ? " command runs" : " commands run") +
+                           " in f32 on the runtime's own kernels, for cuDNN is not asked for " +
+                           rt::spell(refusal));
+}
+
 void mlir::ds::describeAttention(ModuleOp module, report::PlanReport &report) {
+  noteSlowAttention(module, report);
   SmallVector<CallOp> calls = findCudnnGradients(module);
   if (calls.empty())
     return;

@@ -29,6 +29,10 @@ bool lacksWorkspace(Operation *command);
 /// workspace is missing that it wants. Requires an attention.
 bool isByOwnKernel(CallOp call);
 
+/// Why the runtime's own kernels compute an attention of 16 bits on CUDA, in f32, whatever memory there is;
+/// nothing for what cuDNN is asked, and for what is no such attention.
+std::optional<::ds::rt::AttentionRefusal> cudnnRefusal(CallOp call);
+
 /// Gradients of attention in `module` that cuDNN is asked for; none where it is not for CUDA.
 SmallVector<CallOp> findCudnnGradients(ModuleOp module);
 

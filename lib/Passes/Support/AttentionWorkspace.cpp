@@ -22,6 +22,16 @@ std::optional<rt::AttentionPieces> mlir::ds::cudnnPieces(CallOp op, uint64_t usu
   return rt::attentionPieces(call.function, call.operands(), params, usual);
 }
 
+std::optional<rt::AttentionRefusal> mlir::ds::cudnnRefusal(CallOp op) {
+  if (!isAttention(op) || !isForCuda(op->getParentOfType<ModuleOp>()))
+    return std::nullopt;
+  const RuntimeCall call(op);
+  const rt::AttentionParams params = rt::attentionParams({call.params.data(), call.params.size()});
+  const std::optional<rt::AttentionRefusal> refusal =
+      rt::attentionRefusal(call.function, call.operands(), params);
+  return refusal == rt::AttentionRefusal::SinglePrecision ? std::nullopt : refusal;
+}
+
 /// Those gradients of attention in `module` that cuDNN is asked for.
 SmallVector<CallOp> mlir::ds::findCudnnGradients(ModuleOp module) {
   SmallVector<CallOp> calls;

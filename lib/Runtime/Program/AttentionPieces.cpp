@@ -5,6 +5,7 @@
 #include "ds/Support/Align.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ds::rt {
 namespace {
@@ -145,32 +146,84 @@ std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool 
   return block ? blocksOf(sizes, static_cast<uint64_t>(*block)) : cut(sizes, usual);
 }
 
+/// Sizes of a command's operands.
+static Sizes sizesOf(std::span<const Buffer *const> operands) {
+  const Buffer &q = *operands[0], &k = *operands[1];
+  const auto size = [](const Buffer &buffer, size_t dim) { return static_cast<uint64_t>(buffer.shape[dim]); };
+  return {size(q, 0), size(q, 1), size(k, 1), size(q, 2), size(k, 2), size(q, 3)};
+}
+
+/// Whether the operands lie as engines want them.
+static bool areAligned(LibraryFn fn, std::span<const Buffer *const> operands) {
+  constexpr size_t kLse = 4;
+  if (!isContiguous(*operands[kLse]))
+    return false;
+  for (size_t i = 0; i < fixedAttentionOperands(fn); ++i)
+    if (i != kLse && !isAligned(*operands[i]))
+      return false;
+  return true;
+}
+
+std::optional<AttentionRefusal> attentionRefusal(LibraryFn fn, std::span<const Buffer *const> operands,
+                                                 const AttentionParams &params) {
+  using enum AttentionRefusal;
+  const AttentionExtras extras = attentionExtras(fn, operands);
+  const Sizes s = sizesOf(operands);
+  // Masks of all blocks start on 16 bytes, those behind the keys that every query sees too.
+  const bool isShifted = params.block && params.isCausal && (s.keys - s.queries) % kMaskVector != 0;
+  const bool isTooLong = fn == LibraryFn::AttentionBackward && !params.block &&
+                         scoreBytes(s, s.queries, s.keys) >= 2 * kMostScores;
+  const std::pair<AttentionRefusal, bool> reasons[] = {
+      {SinglePrecision, !isNarrow(operands[0]->dtype)},
+      {Window, params.window.has_value()},
+      {Cap, params.cap.has_value()},
+      {Slopes, extras.slopes != nullptr},
+      {Empty, s.batch * s.queries * s.keys * s.heads == 0},
+      {HeadSize, s.size % kVector != 0 || s.size > kMaxHead},
+      {Blind, params.isCausal && s.queries > s.keys},
+      {Mask, extras.mask && (!isAlignedMask(*extras.mask) || isShifted)},
+      {Alignment, !areAligned(fn, operands)},
+      {Length, isTooLong}};
+  for (const auto &[refusal, holds] : reasons)
+    if (holds)
+      return refusal;
+  return std::nullopt;
+}
+
+const char *spell(AttentionRefusal refusal) {
+  switch (refusal) {
+  case AttentionRefusal::SinglePrecision:
+    return "f32";
+  case AttentionRefusal::Window:
+    return "a window";
+  case AttentionRefusal::Cap:
+    return "a cap on scores";
+  case AttentionRefusal::Slopes:
+    return "slopes of positions";
+  case AttentionRefusal::HeadSize:
+    return "heads that are no multiple of 8 elements, or more than 256";
+  case AttentionRefusal::Alignment:
+    return "operands whose rows do not begin on 16 bytes";
+  case AttentionRefusal::Mask:
+    return "a mask whose parts do not begin on 16 bytes";
+  case AttentionRefusal::Blind:
+    return "fewer keys than queries under a causal mask";
+  case AttentionRefusal::Length:
+    return "so many scores without blocks";
+  case AttentionRefusal::Empty:
+    return "no elements";
+  }
+  return "";
+}
+
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
                                                const AttentionParams &params, uint64_t usual) {
-  const bool gradient = fn == LibraryFn::AttentionBackward;
-  const size_t numOperands = fixedAttentionOperands(fn);
-  const AttentionExtras extras = attentionExtras(fn, operands);
-  const Buffer &q = *operands[0], &k = *operands[1], &lse = *operands[4];
-  if (!isNarrow(q.dtype) || params.window || params.cap || extras.slopes)
+  if (attentionRefusal(fn, operands, params))
     return std::nullopt;
-  if (extras.mask && !isAlignedMask(*extras.mask))
-    return std::nullopt;
-  const Sizes s{static_cast<uint64_t>(q.shape[0]), static_cast<uint64_t>(q.shape[1]),
-                static_cast<uint64_t>(k.shape[1]), static_cast<uint64_t>(q.shape[2]),
-                static_cast<uint64_t>(k.shape[2]), static_cast<uint64_t>(q.shape[3])};
-  if (!isTaken(s, params.isCausal) || !isContiguous(lse))
-    return std::nullopt;
-  for (size_t i = 0; i < numOperands; ++i)
-    if (i != 4 && !isAligned(*operands[i]))
-      return std::nullopt;
-  if (!gradient)
+  const Sizes s = sizesOf(operands);
+  if (fn != LibraryFn::AttentionBackward)
     return pieceOf(s, s.batch, s.groups, false);
-  if (!params.block)
-    return scoreBytes(s, s.queries, s.keys) < 2 * kMostScores ? std::optional(cut(s, usual)) : std::nullopt;
-  // Masks of all blocks start on 16 bytes, those behind the keys that every query sees too.
-  if (extras.mask && params.isCausal && (s.keys - s.queries) % kMaskVector != 0)
-    return std::nullopt;
-  return blocksOf(s, static_cast<uint64_t>(*params.block));
+  return params.block ? blocksOf(s, static_cast<uint64_t>(*params.block)) : cut(s, usual);
 }
 
 } // namespace ds::rt

@@ -246,7 +246,8 @@ TEST_F(CudaAttention, MasksInMemory) {
 
 TEST_F(CudaAttention, LeavesMasksThatNoPieceCanStartAt) {
   ASSERT_TRUE(load(Attention({.rows = 9, .mask = {2, 4, 9, 9}}).b.program));
-  EXPECT_THAT(device->describe(), HasSubstr("kernels (not for bf16 of this form)"));
+  EXPECT_THAT(device->describe(),
+              HasSubstr("kernels (cuDNN is not asked for a mask whose parts do not begin on 16 bytes)"));
 }
 
 TEST_F(CudaAttention, PiecesOfTheBatch) {
@@ -264,8 +265,10 @@ TEST_F(CudaAttention, PiecesOfTheHeads) {
 TEST_F(CudaAttention, LeavesTheRestToTheKernels) {
   dsFakeCalls();
   ASSERT_TRUE(load(Attention({.size = 12}).b.program));
-  EXPECT_THAT(device->describe(),
-              HasSubstr("; attention by the runtime's kernels (not for bf16 of this form)"));
+  EXPECT_THAT(
+      device->describe(),
+      HasSubstr(
+          "; attention by the runtime's kernels (cuDNN is not asked for heads that are no multiple of 8"));
   ASSERT_TRUE(executor->run(0));
   const std::string calls = dsFakeCalls();
   EXPECT_THAT(calls, Not(HasSubstr("cudnnBackendExecute")));

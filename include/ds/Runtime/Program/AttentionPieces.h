@@ -87,13 +87,31 @@ std::optional<int64_t> attentionBlockSize(const AttentionSizes &sizes);
 std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal,
                                               uint64_t usual = kUsualPieceBytes);
 
-/// How an attention command with these operands and params (Library.h) is cut for cuDNN; nothing for what
-/// cuDNN is not asked: f32, head sizes and strides that are no multiple of 8 elements, masks of samples or
-/// heads at no multiple of 4, causal attention with more queries than keys, windows, caps and slopes, which
-/// the runtime's own kernels compute tile by tile. Else a piece takes at most `usual` bytes where one key
-/// head does not take more, and one key head where it is cut into blocks: the runtime asks with what is
-/// planned, so that it finds what was planned. Operands are such as verifyProgram accepts, but for the
-/// workspace.
+/// Why cuDNN is not asked for an attention: the runtime's own kernels compute it tile by tile, in f32.
+enum class AttentionRefusal {
+  SinglePrecision, ///< operands are f32
+  Window,
+  Cap,
+  Slopes,
+  HeadSize,  ///< no multiple of 8 elements, or above 256
+  Alignment, ///< strides that are no multiple of 8 elements
+  Mask,      ///< of samples, heads or blocks that begin at no multiple of 4 elements
+  Blind,     ///< causal, with more queries than keys
+  Length,    ///< more scores of a key head than one piece can have, in a program that says no block
+  Empty
+};
+
+/// Why it is not asked for one with these operands and params (Library.h); nothing where it is. Operands are
+/// such as verifyProgram accepts, but for the workspace.
+std::optional<AttentionRefusal> attentionRefusal(LibraryFn fn, std::span<const Buffer *const> operands,
+                                                 const AttentionParams &params);
+
+/// "a window": what cuDNN is not asked for.
+const char *spell(AttentionRefusal refusal);
+
+/// How an attention command with these operands and params is cut for cuDNN; nothing where it is refused. A
+/// piece takes at most `usual` bytes where one key head does not take more, and one key head where it is cut
+/// into blocks: the runtime asks with what is planned, so that it finds what was planned.
 std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buffer *const> operands,
                                                const AttentionParams &params,
                                                uint64_t usual = kUsualPieceBytes);

@@ -44,9 +44,9 @@ Result<Operands> readAttention(const Binding &binding, const Command &command) {
   const uint64_t bytes = planned ? extentBytes(p.buffers[command.workspace]) : 0;
   std::byte *workspace = planned ? binding.address(command.workspace) : nullptr;
   const AttentionParams form = attentionParams({params, command.numParams});
+  if (const std::optional<AttentionRefusal> refusal = attentionRefusal(function, buffers, form))
+    return Error{ExitCode::Device, fmt::format("cuDNN is not asked for {}", spell(*refusal)), ""};
   const std::optional<AttentionPieces> pieces = attentionPieces(function, buffers, form, bytes);
-  if (!pieces)
-    return Error{ExitCode::Device, fmt::format("not for {} of this form", spell(views[0].dtype)), ""};
   if (bytes < pieces->workspaceBytes || reinterpret_cast<uintptr_t>(workspace) % kAttentionAlignment != 0)
     return Error{ExitCode::Device, "no workspace is planned for it", ""};
   return Operands{attentionCall(function, {views.data(), params, command.numOperands, command.numParams, 1}),
