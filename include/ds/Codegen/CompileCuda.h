@@ -9,6 +9,9 @@ namespace mlir::ds {
 /// The processors that code is generated for, the oldest first. Later ones run it as well.
 ArrayRef<StringRef> cudaProcessors();
 
+/// 90 of "sm_90" and of "cuda:sm_90"; 0 of what is no GPU.
+int cudaCapability(StringRef name);
+
 /// The newest of them that a device of `architecture` ("sm_89") runs; nothing where that is older than all.
 std::optional<StringRef> nearestProcessor(StringRef architecture);
 

@@ -28,17 +28,17 @@ static constexpr StringRef kProcessors[] = {"sm_80", "sm_90"};
 
 ArrayRef<StringRef> cudaProcessors() { return kProcessors; }
 
-/// The number of "sm_90"; 0 of what is none.
-static int capabilityOf(StringRef processor) {
+int cudaCapability(StringRef name) {
   int capability = 0;
-  const bool isNumber = processor.consume_front("sm_") && !processor.getAsInteger(10, capability);
+  name.consume_front("cuda:");
+  const bool isNumber = name.consume_front("sm_") && !name.getAsInteger(10, capability);
   return isNumber ? capability : 0;
 }
 
 std::optional<StringRef> nearestProcessor(StringRef architecture) {
   std::optional<StringRef> nearest;
   for (StringRef processor : kProcessors)
-    if (capabilityOf(processor) <= capabilityOf(architecture))
+    if (cudaCapability(processor) <= cudaCapability(architecture))
       nearest = processor;
   return nearest;
 }

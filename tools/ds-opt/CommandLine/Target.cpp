@@ -6,13 +6,6 @@
 using namespace ds;
 using namespace ds::opt;
 
-/// The number of "sm_90" or "cuda:sm_90"; 0 of a CPU.
-static int capabilityOf(llvm::StringRef name) {
-  int capability = 0;
-  bool isNumber = !name.rsplit("sm_").second.getAsInteger(10, capability);
-  return isNumber ? capability : 0;
-}
-
 /// The target with generated code that comes nearest to `architecture`: not newer, or else the oldest.
 static std::string nearestTarget(llvm::StringRef architecture) {
   const std::optional<llvm::StringRef> nearest = mlir::ds::nearestProcessor(architecture);
@@ -21,19 +14,18 @@ static std::string nearestTarget(llvm::StringRef architecture) {
 
 /// What `--target` names, with code of its own or that of an older device. Requires that it is one.
 static Target ownTarget(llvm::StringRef name) {
-  if (!name.starts_with("cuda:"))
+  llvm::StringRef architecture = name;
+  if (!architecture.consume_front("cuda:"))
     return Target{name.str(), ""};
-  const llvm::StringRef architecture = name.drop_front(llvm::StringRef("cuda:").size());
-  std::string nearest = nearestTarget(architecture);
-  return nearest == name ? Target{name.str(), ""}
-                         : Target{nearest, ("which " + architecture + " runs").str()};
+  const std::string nearest = nearestTarget(architecture);
+  return Target{nearest, nearest == name ? "" : ("which " + architecture + " runs").str()};
 }
 
 /// Whether a device of `architecture` runs a program for `target`: PTX runs on later devices as well.
 static bool runs(llvm::StringRef architecture, llvm::StringRef target) {
   if (architecture == "cpu" || target == "cpu")
     return architecture == target;
-  return capabilityOf(target) <= capabilityOf(architecture);
+  return mlir::ds::cudaCapability(target) <= mlir::ds::cudaCapability(architecture);
 }
 
 /// Holds the target that is asked for to the cluster.
@@ -54,7 +46,7 @@ static Result<Target> checkTarget(const Options &options, const config::Cluster 
 
 bool ds::opt::isPlanningOnly(const config::Cluster &cluster) {
   const std::string &architecture = cluster.device.architecture;
-  return capabilityOf(architecture) > 0 && !runs(architecture, nearestTarget(architecture));
+  return mlir::ds::cudaCapability(architecture) > 0 && !runs(architecture, nearestTarget(architecture));
 }
 
 /// The target for a device without code of its own: that of the nearest older one, which it runs as well. An
