@@ -95,12 +95,15 @@ AttentionPieces cut(const Sizes &s, uint64_t usual) {
   return pieceOf(s, 1, 1, true);
 }
 
-/// Whether engines take an attention of these sizes.
-bool isTaken(const Sizes &s, bool causal) {
-  const bool empty = s.batch * s.queries * s.keys * s.heads == 0;
-  const bool blind =
-      causal && s.queries > s.keys; // the first queries see no key: engines divide by their sum
-  return !empty && !blind && s.size % kVector == 0 && s.size <= kMaxHead;
+/// Why engines do not take an attention of these sizes, if they do not.
+std::optional<AttentionRefusal> sizeRefusal(const Sizes &s, bool causal) {
+  if (s.batch * s.queries * s.keys * s.heads == 0)
+    return AttentionRefusal::Empty;
+  if (s.size % kVector != 0 || s.size > kMaxHead)
+    return AttentionRefusal::HeadSize;
+  if (causal && s.queries > s.keys) // the first queries see no key: engines divide by their sum
+    return AttentionRefusal::Blind;
+  return std::nullopt;
 }
 
 } // namespace
@@ -140,7 +143,7 @@ std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool 
 }
 
 std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal, uint64_t usual) {
-  if (!isTaken(sizes, causal))
+  if (sizeRefusal(sizes, causal))
     return std::nullopt;
   const std::optional<int64_t> block = attentionBlockSize(sizes);
   return block ? blocksOf(sizes, static_cast<uint64_t>(*block)) : cut(sizes, usual);
@@ -173,21 +176,20 @@ std::optional<AttentionRefusal> attentionRefusal(LibraryFn fn, std::span<const B
   const bool isShifted = params.block && params.isCausal && (s.keys - s.queries) % kMaskVector != 0;
   const bool isTooLong = fn == LibraryFn::AttentionBackward && !params.block &&
                          scoreBytes(s, s.queries, s.keys) >= 2 * kMostScores;
-  const std::pair<AttentionRefusal, bool> reasons[] = {
-      {SinglePrecision, !isNarrow(operands[0]->dtype)},
-      {Window, params.window.has_value()},
-      {Cap, params.cap.has_value()},
-      {Slopes, extras.slopes != nullptr},
-      {Empty, s.batch * s.queries * s.keys * s.heads == 0},
-      {HeadSize, s.size % kVector != 0 || s.size > kMaxHead},
-      {Blind, params.isCausal && s.queries > s.keys},
-      {Mask, extras.mask && (!isAlignedMask(*extras.mask) || isShifted)},
-      {Alignment, !areAligned(fn, operands)},
-      {Length, isTooLong}};
-  for (const auto &[refusal, holds] : reasons)
+  const std::pair<AttentionRefusal, bool> forms[] = {{SinglePrecision, !isNarrow(operands[0]->dtype)},
+                                                     {Window, params.window.has_value()},
+                                                     {Cap, params.cap.has_value()},
+                                                     {Slopes, extras.slopes != nullptr}};
+  for (const auto &[refusal, holds] : forms)
     if (holds)
       return refusal;
-  return std::nullopt;
+  if (const std::optional<AttentionRefusal> refusal = sizeRefusal(s, params.isCausal))
+    return refusal;
+  if (extras.mask && (!isAlignedMask(*extras.mask) || isShifted))
+    return Mask;
+  if (!areAligned(fn, operands))
+    return Alignment;
+  return isTooLong ? std::optional(Length) : std::nullopt;
 }
 
 const char *spell(AttentionRefusal refusal) {

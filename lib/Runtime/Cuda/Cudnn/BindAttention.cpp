@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 
@@ -161,7 +162,6 @@ public:
   EngineWork finish() { return {std::move(runs), std::move(choices)}; }
 
 private:
-  Result<std::shared_ptr<CudnnEngine>> findEngine(const AttentionCall &call);
   Result<std::unique_ptr<CudnnTask>> begin(const AttentionCall &call);
   Status addRun(CudnnTask &task, const AttentionCall &call, Scalars &scalars) const;
   void append(std::unique_ptr<CudnnTask> task);
@@ -177,17 +177,14 @@ private:
   std::vector<const CudnnEngine *> known; ///< engines that have a choice
 };
 
-Result<std::shared_ptr<CudnnEngine>> Work::findEngine(const AttentionCall &call) {
+Result<std::unique_ptr<CudnnTask>> Work::begin(const AttentionCall &call) {
   const auto describe = [&] {
     const cudnnDataType_t type = operands.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
     return describeAttention(session.library(), {call, operands.pieces.batch, operands.pieces.groups, type,
                                                  operands.gradient, call.mask != nullptr});
   };
-  return session.find({keyOf(operands, call), operands.workspaceBytes, kVaries, describe});
-}
-
-Result<std::unique_ptr<CudnnTask>> Work::begin(const AttentionCall &call) {
-  Result<std::shared_ptr<CudnnEngine>> engine = findEngine(call);
+  Result<std::shared_ptr<CudnnEngine>> engine =
+      session.find({keyOf(operands, call), operands.workspaceBytes, kVaries, describe});
   if (!engine)
     return engine.error();
   return std::make_unique<CudnnTask>(session, *engine, "computing attention");
