@@ -21,7 +21,7 @@ std::set<std::string> keptForGood(const StoreListing &listing, const KeepRule &r
   std::set<std::string> kept;
   std::vector<std::tuple<double, uint64_t, std::string>> evaluated; // the best first, once sorted
   for (const StoredCheckpoint &each : listing.checkpoints) {
-    if (!each.problem.empty() || each.isLink || !counts(each))
+    if (!each.isWholeHere() || !counts(each))
       continue;
     if (rule.isMilestone(each.step))
       kept.insert(each.name);

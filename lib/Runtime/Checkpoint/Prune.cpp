@@ -155,8 +155,7 @@ Status pruneCheckpoints(FileLayer &layer, const std::string &root, const KeepRul
   const std::set<std::string> forGood = keptForGood(*listing, rule, isEverywhere);
   uint32_t whole = 0;
   for (const StoredCheckpoint &checkpoint : listing->checkpoints) {
-    if (!checkpoint.problem.empty() ||
-        checkpoint.isLink) // somebody may want to know why, or has put it there
+    if (!checkpoint.isWholeHere()) // somebody may want to know why, or has put it there
       continue;
     const bool useless = !isEverywhere(checkpoint);
     whole += !useless;

@@ -33,7 +33,7 @@ Result<std::string> BestLosses::pack(const std::string &root, std::optional<uint
   if (!listing)
     return listing.error();
   for (const StoredCheckpoint &each : listing->checkpoints)
-    if (each.problem.empty() && !each.isLink && each.step <= *last)
+    if (each.isWholeHere() && each.step <= *last)
       if (const std::optional<double> loss = rule.lossOf(each.evaluations))
         text += fmt::format("{} ", *loss); // the shortest text that reads as this number
   return text;

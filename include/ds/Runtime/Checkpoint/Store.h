@@ -37,6 +37,9 @@ struct StoredCheckpoint {
   std::vector<EvalLoss> evaluations; ///< Manifest::evaluations
   bool hasManifest = false;
   bool isLink = false; ///< it lies elsewhere: read as any other, never removed, and not counted by --keep
+
+  /// Whether it is whole and lies here, so that it counts among those that stay or go.
+  bool isWholeHere() const { return problem.empty() && !isLink; }
 };
 
 struct StoreListing {
