@@ -2,12 +2,13 @@
 
 import collections
 import json
+import math
 import re
 import shutil
 import sys
 
 import gpu_models
-from gpu_ladder import examples, highest, losses_of, look_closer, relative, sanitizer_of
+from gpu_ladder import LIMITS, examples, highest, losses_of, look_closer, relative, sanitizer_of
 from trace_table import read_events, steps_of
 
 REPEATED = ("mlp", "gpt-bf16", "llama-bf16", "vit-bf16", "speech")
@@ -107,6 +108,24 @@ def trace(name):
     return work
 
 
+def engines(name):
+    """A step: a model's losses and gradient norms by cuDNN are those by the runtime's own kernels."""
+    def work(r):
+        found = []
+        for switch in ({}, {"DS_CUDNN": "0"}):
+            ended, records = r.ds_run(name, {**highest(r), **switch}, steps=3)
+            if not ended.ok:
+                return r.failed(f"engines {name}", ended)
+            found.append((ended.err, losses_of(records), [record.get("grad_norm", math.nan) for record in records]))
+        (said, *ours), (_, *others) = found
+        far = [relative(*pair) for pair in zip(ours, others)]
+        good = max(far) <= LIMITS[True]["the CPU"]
+        if not good:
+            r.results.failure(f"engines {name}", f"losses, norms: {ours}, without cuDNN {others}\n--- stderr\n{said}")
+        return r.outcome("ok" if good else "failed", f"losses {far[0]:.1e} and norms {far[1]:.1e} from those without cuDNN", far=far)
+    return work
+
+
 def on_several(name):
     """A step: a model on several GPUs, where they are there."""
     def work(r):
@@ -138,6 +157,8 @@ def checks(r):
         r.step(f"memory {name}", memory(name), 120)
     for name in chosen(r, TWO[1:]):
         r.step(f"trace {name}", trace(name), 120)
+    for name in [n for n in r.models if "checked" in gpu_models.MODELS[n]]:
+        r.step(f"engines {name}", engines(name), 120)
     for name in [n for n in r.models if "ranks" in gpu_models.MODELS[n]]:
         r.step(f"several GPUs {name}", on_several(name), 120)
 

@@ -160,33 +160,50 @@ def read_end(path):
         return (head + b"\n[...]\n" + file.read()).decode(errors="replace")
 
 
-def run(command, seconds, scratch, environment=None):
-    """Runs `command` for at most so many seconds; its outputs pass through files in `scratch`."""
-    paths = [os.path.join(scratch, name) for name in ("child.out", "child.err")]
-    reads, writes = os.pipe()
-    began = time.monotonic()
-    with open(paths[0], "wb") as out, open(paths[1], "wb") as err:
-        process = subprocess.Popen([sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()),
-                                    str(seconds), str(writes), *map(str, command)],
-                                   stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=[writes], env=environment)
-    os.close(writes)
-    try:
-        process.wait()
-    except BaseException:  # told to stop: so is the guard, which ends the rest
-        process.terminate()
+class Running:
+    """A command under its guard. Its outputs pass through files in `scratch`, named after `tag`."""
+
+    def __init__(self, command, seconds, scratch, environment=None, tag="child"):
+        self.paths = [os.path.join(scratch, f"{tag}.{name}") for name in ("out", "err")]
+        self.reads, writes = os.pipe()
+        self.began = time.monotonic()
+        with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as err:
+            self.guard = subprocess.Popen([sys.executable, "-I", "-S", os.path.abspath(__file__), str(os.getpid()),
+                                           str(seconds), str(writes), *map(str, command)],
+                                          stdin=subprocess.DEVNULL, stdout=out, stderr=err, pass_fds=[writes], env=environment)
+        os.close(writes)
+
+    def ended(self):
+        """How it ended, once its guard has; None before."""
+        if self.guard.poll() is None:
+            return None
+        told = os.read(self.reads, 4096)
+        os.close(self.reads)
+        status = json.loads(told) if told else {"why": "guard", "code": self.guard.returncode}
+        return Ended(status["why"], status["code"], *map(read_end, self.paths), time.monotonic() - self.began)
+
+    def stop(self):
+        """Tells the guard to end, which ends the rest."""
+        self.guard.terminate()
         try:
-            process.wait(5)
+            self.guard.wait(5)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            self.guard.kill()
+            self.guard.wait()
+        os.close(self.reads)
+
+
+def run(command, seconds, scratch, environment=None):
+    """Runs `command` for at most so many seconds."""
+    running = Running(command, seconds, scratch, environment)
+    try:
+        running.guard.wait()
+    except BaseException:
+        running.stop()
         end_all()
-        os.close(reads)
         raise
     end_all()
-    told = os.read(reads, 4096)
-    os.close(reads)
-    status = json.loads(told) if told else {"why": "guard", "code": process.returncode}
-    return Ended(status["why"], status["code"], *map(read_end, paths), time.monotonic() - began)
+    return running.ended()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ PyTorch's on this GPU. A rung that loses a model which the last one had is left 
 
 import json
 import math
+import os
 import shutil
 
 import gpu_models
@@ -59,21 +60,19 @@ def expected_losses(r, name):
         return json.load(file)["losses"]
 
 
-def torch_losses(name):
+def torch_losses(r, name):
     """A step: what PyTorch computes on this GPU from the same weights and data."""
-    def work(r):
-        model = gpu_models.MODELS[name]
-        settings = {"weights": r.path(f"{name}.safetensors"), "data": r.path(f"{name}.data.safetensors"),
-                    "steps": len(expected_losses(r, name)), "bf16": is_narrow(name), "config": model["config"],
-                    "example": model["example"]}
-        ended = r.child([r.python, r.path("gpu_torch.py"), "losses", json.dumps(settings)])
+    model, expected = gpu_models.MODELS[name], expected_losses(r, name)
+    settings = {"weights": r.path(f"{name}.safetensors"), "data": r.path(f"{name}.data.safetensors"), "steps": len(expected),
+                "bf16": is_narrow(name), "config": model["config"], "example": model["example"]}
+
+    def judge(r, ended):
         if not ended.ok:
             r.results.failure(f"PyTorch {name}", ended.err)
             return r.outcome("skipped", ended.describe())
         losses = json.loads(ended.out.splitlines()[-1])["losses"]
-        worst = relative(losses, expected_losses(r, name))
-        return r.outcome("ok", f"{worst:.1e} from our CPU's losses", losses=losses)
-    return work
+        return r.outcome("ok", f"{relative(losses, expected):.1e} from our CPU's losses", losses=losses)
+    return r.job(f"PyTorch {name}", 120, [r.python, r.path("gpu_torch.py"), "losses", json.dumps(settings)], {}, judge)
 
 
 def refused_graph(records):
@@ -82,15 +81,17 @@ def refused_graph(records):
     return None if last.get("graph", True) else last.get("graph_reason") or "the log has no reason"
 
 
-def train(name, environment, rung):
+def train(r, name, environment, rung):
     """A step: trains `name` and holds its losses to the others'."""
-    def work(r):
-        expected = expected_losses(r, name)
-        ended, records = r.ds_run(name, environment, steps=len(expected))
-        label = f"ladder {rung} {name}"
+    label, expected = f"ladder {rung} {name}", expected_losses(r, name)
+    log = r.temporary(f"{rung}.{name}.jsonl")
+    if os.path.exists(log):
+        os.remove(log)
+
+    def judge(r, ended):
         if not ended.ok:
             return r.failed(label, ended)
-        others = {"the CPU": expected}
+        records, others = r.read_lines(log), {"the CPU": expected}
         if r.results.records.get(f"PyTorch {name}", {}).get("state") == "ok":
             others["PyTorch"] = r.results.records[f"PyTorch {name}"]["data"]["losses"]
         losses = losses_of(records)
@@ -103,7 +104,7 @@ def train(name, environment, rung):
             r.results.failure(label, f"{text}\nours {losses}\nothers {others}\n--- stderr\n{ended.err}")
         return r.outcome("failed" if wrong or graph else "ok", text, far=far, log=records[-1] if records else {},
                          head=head_of(ended.err))
-    return work
+    return r.job(label, 90, r.ds_command(name, log, steps=len(expected)), r.ds_environment(environment), judge)
 
 
 def head_of(stderr):
@@ -142,17 +143,17 @@ def climb(r):
     """[(rung, {model: state}, whether it is kept)] and the environment of the highest rung; makes what is not made yet. A rung
     that no packed model would notice is kept, for users have it on."""
     environment, having, rungs = dict(OFF), [], []
+    r.together([torch_losses(r, name) for name in examples(r)])
     for rung, change, notices, stays in RUNGS:
         trial, states = switched(environment, change), {}
-        for name in [n for n in examples(r) if notices is None or notices(n)]:
-            if len(states) >= ENOUGH and "ok" not in states.values():
+        names = [name for name in examples(r) if notices is None or notices(name)]
+        for some in (names[:ENOUGH], names[ENOUGH:]):
+            for job, record in zip(some, r.together([train(r, name, trial, rung) for name in some])):
+                states[job] = record["state"]
+            for name in [name for name in some if states[name] == "failed"]:
+                look_closer(r, f"ladder {rung} {name}", name, trial)
+            if "ok" not in states.values():
                 break
-            if rung == "off":
-                r.step(f"PyTorch {name}", torch_losses(name), 120)
-            label = f"ladder {rung} {name}"
-            states[name] = r.step(label, train(name, trial, rung), 90)["state"]
-            if states[name] == "failed":
-                look_closer(r, label, name, trial)
         good = {name for name, state in states.items() if state == "ok"}
         holds = not states or bool(good) and not any(name in states and name not in good for name in having)
         rungs.append((rung, states, holds))

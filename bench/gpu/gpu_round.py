@@ -12,21 +12,25 @@ import signal
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
+from typing import Callable
 
 import gpu_checks
 import gpu_facts
 import gpu_ladder
 import gpu_models
 import gpu_speed
-from gpu_child import Ended, adopt_orphans, run as run_child
+from gpu_child import Ended, Running, adopt_orphans, end_all, run as run_child
 from gpu_results import ALGORITHMS, SUMMARY, Busy, Printer, Results, Unwritable
 from gpu_summary import summarise
 
 OK, FAILED, USAGE, UNWRITABLE, NO_GPU, UNFINISHED = 0, 1, 2, 6, 9, 75
 RESERVE = 4.0  # seconds of the budget that are kept to write what is known
-PARTS = {"facts": gpu_facts.facts, "ladder": gpu_ladder.ladder, "checks": gpu_checks.checks, "speed": gpu_speed.speed,
-         "micro": gpu_speed.micro, "torch": gpu_speed.torch, "ways": gpu_speed.ways,
-         "sanitizer": gpu_checks.sanitizer, "large": gpu_speed.large, "large-torch": gpu_speed.large_torch}
+CHOICES = "cache/choices"  # as the runtime names the file in DS_CACHE_DIR
+TICK = 0.01  # seconds between looks at commands that run side by side
+PARTS = {"facts": gpu_facts.facts, "ladder": gpu_ladder.ladder, "speed": gpu_speed.speed, "micro": gpu_speed.micro,
+         "torch": gpu_speed.torch, "checks": gpu_checks.checks, "large": gpu_speed.large, "large-torch": gpu_speed.large_torch,
+         "ways": gpu_speed.ways, "sanitizer": gpu_checks.sanitizer}
 
 
 class OutOfTime(Exception):
@@ -40,6 +44,16 @@ class Outcome:
         self.state, self.text, self.data = state, text, data
 
 
+@dataclass
+class Job:
+    """A step of one command, which may run beside others: `judge(round, ended)` is its outcome."""
+    name: str
+    seconds: float
+    command: list
+    environment: dict
+    judge: Callable
+
+
 class Round:
     """One call of gpu-test."""
 
@@ -48,8 +62,8 @@ class Round:
         self.deadline, self.steps, self.python, self.most = deadline, args.steps, args.python, args.timeout
         self.parts, self.packed = args.only, read_json(os.path.join(args.folder, "models.json"))
         self.models = [name for name in self.packed["packed"] if args.models == "all" or name in args.models.split(",")]
-        self.made, self.limit, self.quick = 0, None, args.quick
-        self.outcome = Outcome
+        self.made, self.limit, self.quick, self.jobs = 0, None, args.quick, args.jobs
+        self.outcome, self.job, self.read_lines = Outcome, Job, read_lines
         restore_algorithms(self)
 
     # Steps
@@ -69,13 +83,65 @@ class Round:
         self.results.append({"step": name, "state": "started"})
         began = time.monotonic()
         try:
-            outcome = work(self)
+            outcome = self.guarded(work)
         except OutOfTime:
             self.results.append({"step": name, "state": "stopped"})
             raise
-        except Exception as error:  # one step's mistake must not cost the others their turn on the machine
-            outcome = Outcome("failed", f"{type(error).__name__}: {error}")
         return self.note(name, outcome, seconds=round(time.monotonic() - began, 3))
+
+    def guarded(self, work):
+        """What `work(self)` finds: one step's mistake must not cost the others their turn on the machine."""
+        try:
+            return work(self)
+        except OutOfTime:
+            raise
+        except Exception as error:
+            return Outcome("failed", f"{type(error).__name__}: {error}")
+
+    def together(self, jobs):
+        """The records of steps whose commands run side by side, as many as the machine has room for. A step that was started
+        before, by a round that did not live to tell, is made alone: it would cost its neighbours their turn."""
+        beside = [job for job in jobs if job.name not in self.results.records and not self.results.starts.get(job.name)]
+        if self.jobs > 1:
+            self.side_by_side(beside)
+        return [self.step(job.name, lambda r, job=job: job.judge(r, r.child(job.command, job.environment)), job.seconds)
+                for job in jobs]
+
+    def side_by_side(self, waiting):
+        running, waiting = {}, list(waiting)
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    job = waiting.pop(0)
+                    self.results.append({"step": job.name, "state": "started"})
+                    running[job.name] = job, self.begin(job, f"beside{self.made}")
+                    self.made += 1
+                for name, (job, command) in list(running.items()):
+                    ended = command.ended()
+                    if ended is not None:
+                        del running[name]
+                        self.take_end(job, ended)
+                time.sleep(TICK)
+        except BaseException:
+            for name, (_, command) in running.items():
+                command.stop()
+                self.results.append({"step": name, "state": "stopped"})
+            raise
+        finally:
+            end_all()
+
+    def begin(self, job, tag):
+        within = min(job.seconds, self.most or job.seconds, self.left())
+        if within <= 0:
+            raise OutOfTime("the budget is spent")
+        return Running(job.command, within, self.scratch, {**own_environment(self.scratch), **job.environment}, tag)
+
+    def take_end(self, job, ended):
+        """The record of a step that ran beside others; raises OutOfTime where the budget ended it."""
+        if ended.why == "time" and ended.seconds < min(job.seconds, self.most or job.seconds):
+            self.results.append({"step": job.name, "state": "stopped"})
+            raise OutOfTime("the budget is spent")
+        self.note(job.name, self.guarded(lambda r: job.judge(r, ended)), seconds=round(ended.seconds, 3))
 
     def note(self, name, outcome, **more):
         record = {"step": name, "state": outcome.state, "text": outcome.text, **more, "data": outcome.data}
@@ -109,18 +175,22 @@ class Round:
         libraries = os.pathsep.join([self.path("lib"), *gpu_facts.cuda_folders(self), os.environ.get("LD_LIBRARY_PATH", "")])
         return {"LD_LIBRARY_PATH": libraries, "DS_CACHE_DIR": self.temporary("cache"), **(environment or {})}
 
-    def ds_run(self, name, environment, extra=(), steps=20, wrapper=()):
-        """Runs a packed program on the GPU; returns how it ended and the log's records."""
-        log = self.temporary("log.jsonl")
-        if os.path.exists(log):
-            os.remove(log)
+    def ds_command(self, name, log, extra=(), steps=20, wrapper=()):
+        """What runs a packed program on the GPU."""
         model = gpu_models.MODELS[name]
         data = ["--data", gpu_models.tokens(name, self.scratch), "--token-dtype", f"u{8 * gpu_models.token_width(name)}"] if "hf" in model else \
             ["--data", self.path(f"{name}.data.safetensors")]
         ranks = ["--ranks", model["ranks"]] if "ranks" in model else []
         nvme = ["--nvme", self.temporary("")] if gpu_models.keeps_on_nvme(name) else []
-        ended = self.child([*wrapper, self.path("bin/ds-run"), self.path(f"{name}.dsx"), "--device", "cuda", *data,
-                            "--steps", steps, "--log-jsonl", log, *ranks, *nvme, *extra], self.ds_environment(environment))
+        return [*wrapper, self.path("bin/ds-run"), self.path(f"{name}.dsx"), "--device", "cuda", *data,
+                "--steps", steps, "--log-jsonl", log, *ranks, *nvme, *extra]
+
+    def ds_run(self, name, environment, extra=(), steps=20, wrapper=()):
+        """Runs a packed program; returns how it ended and the log's records."""
+        log = self.temporary("log.jsonl")
+        if os.path.exists(log):
+            os.remove(log)
+        ended = self.child(self.ds_command(name, log, extra, steps, wrapper), self.ds_environment(environment))
         return ended, read_lines(log)
 
     def failed(self, name, ended, **data):
@@ -163,12 +233,12 @@ def restore_algorithms(r):
     """Algorithms that an earlier call chose: the same ones give the same bits and need no choosing."""
     os.makedirs(r.temporary("cache"), exist_ok=True)
     if os.path.exists(r.results.path(ALGORITHMS)):
-        shutil.copy(r.results.path(ALGORITHMS), r.temporary("cache/algorithms"))
+        shutil.copy(r.results.path(ALGORITHMS), r.temporary(CHOICES))
 
 
 def keep_algorithms(r):
-    if os.path.exists(r.temporary("cache/algorithms")):
-        with open(r.temporary("cache/algorithms"), "rb") as file:
+    if os.path.exists(r.temporary(CHOICES)):
+        with open(r.temporary(CHOICES), "rb") as file:
             r.results.store(ALGORITHMS, file.read())
 
 

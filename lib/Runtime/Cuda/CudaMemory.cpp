@@ -1,13 +1,21 @@
 //===- CudaMemory.cpp - A GPU's memory, and pinned memory beside it ------------------===//
 #include "CudaMemory.h"
 
+#include "ds/Runtime/Program/RunSettings.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 namespace ds::rt::cuda {
 
-Result<std::byte *> CudaMemory::pin(uint64_t bytes, const char *what) {
+/// The first page that begins at `memory` or behind it.
+static void *toPage(void *memory) {
+  const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
+  return static_cast<std::byte *>(memory) + (kStorageUnit - at % kStorageUnit) % kStorageUnit;
+}
+
+Result<void *> CudaMemory::takeHost(uint64_t bytes, const char *what) {
   void *memory = nullptr;
   if (Status status = context.check(
           context.driver.memHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_PORTABLE),
@@ -15,9 +23,21 @@ Result<std::byte *> CudaMemory::pin(uint64_t bytes, const char *what) {
       !status)
     return Error{ExitCode::DoesNotFit, status.error().message,
                  "raise the limit of locked memory (ulimit -l)"};
-  host.push_back(memory);
-  std::fill_n(static_cast<std::byte *>(memory), bytes, std::byte{0});
-  return static_cast<std::byte *>(memory);
+  return memory;
+}
+
+Result<std::byte *> CudaMemory::pin(uint64_t bytes, const char *what) {
+  Result<void *> memory = takeHost(bytes, what);
+  if (memory && toPage(*memory) != *memory) { // the driver lets small memory share a page
+    context.driver.memFreeHost(*memory);
+    memory = takeHost(bytes + kStorageUnit - 1, what);
+  }
+  if (!memory)
+    return memory.error();
+  host.push_back(*memory);
+  std::byte *const begin = static_cast<std::byte *>(toPage(*memory));
+  std::fill_n(begin, bytes, std::byte{0});
+  return begin;
 }
 
 Result<std::byte *> CudaMemory::allocate(Space space, uint64_t bytes, const char *what, CUstream stream) {

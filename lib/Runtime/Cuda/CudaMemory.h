@@ -27,7 +27,9 @@ public:
   void free();
 
 private:
+  /// Zeroed pinned memory from the begin of a page on.
   Result<std::byte *> pin(uint64_t bytes, const char *what);
+  Result<void *> takeHost(uint64_t bytes, const char *what);
 
   const CudaContext &context;
   std::vector<Block> device;

@@ -21,11 +21,11 @@ from rehearsal import FAKE, PACK, Rehearsal, prepare
 def device():
     """The tool itself on the fake device, beside PyTorch on the CPU."""
     r = Rehearsal("device")
-    output = r.run(0, "--models", "mlp,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
+    output = r.run(0, "--models", "mlp,gpt-fp16,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
     records = r.records()
     failed = [name for name, state in r.states().items() if state == "failed"]
     assert not failed, failed  # the fake device has no context, and less than planned is no fault
-    assert records["ladder"]["text"].startswith("4 of 4 rungs hold"), records["ladder"]
+    assert records["ladder"]["text"].startswith("6 of 6 rungs hold"), records["ladder"]
     assert set(records["ladder off mlp"]["data"]["far"]) == {"the CPU", "PyTorch"}, records["ladder off mlp"]
     versions = records["facts libraries"]["data"]["libraries"]
     assert versions["cuBLASLt"] == {"file": os.path.realpath(FAKE), "version": "130100"}, versions
@@ -43,7 +43,7 @@ def whole():
     output = r.run(0)
     states = r.states()
     assert states["several GPUs gpt-zero2"] == "skipped" and states["speed gpt2-milli"] == states["dearest gpt2-milli"] == "ok", states
-    assert states["gpt2-micro without graph"] == states["racecheck mlp"] == states["trace llama-bf16"] == "ok", states
+    assert states["engines llama-blocks"] == states["gpt2-micro without graph"] == states["racecheck mlp"] == states["trace llama-bf16"] == "ok", states
     chosen = r.records()["ladder"]["data"]["environment"]
     assert chosen["DS_CUDA_GRAPH"] == chosen["DS_CUDA_GELU"] == "1" and "DS_CUDNN" not in chosen, chosen
     assert chosen["DS_CUDA_CHECK"] == "0", chosen

@@ -35,13 +35,13 @@ sys.stderr.write(f"ds-run: Pretended GPU; device memory {arenas} in arenas of {a
                  f"{os.environ.get('PRETEND_BEYOND') or f'{beyond} B'} beyond them for context and libraries\n")
 with open(args.log_jsonl, "w") as file:
     for index, loss in enumerate(losses[:-1] if os.environ.get("PRETEND_LOSS") == "cut" else losses):
-        record = {"step": index + 1, "loss": loss, "step_seconds": 0.01}
+        record = {"step": index + 1, "loss": loss, "grad_norm": 0.5, "step_seconds": 0.01}
         if os.environ.get("PRETEND_GRAPH"):
             record.update(graph=False, graph_reason=os.environ["PRETEND_GRAPH"])
         file.write(json.dumps(record) + "\n")
     if os.environ.get("PRETEND_LOSS") == "cut":
         file.write('{"step": 99, "lo')
-with open(os.environ["DS_CACHE_DIR"] + "/algorithms", "a") as file:
+with open(os.environ["DS_CACHE_DIR"] + "/choices", "a") as file:
     file.write("chosen\n")
 if args.save_weights:
     with open(args.save_weights, "w") as file:

@@ -61,7 +61,7 @@ def make_pack():
     shutil.copy2(f"{ROOT}/script/gpu-test", PACK)
     for name in ("bin/ds-run", "lib/libds-cuda.so", "lib/libds-gloo.so"):
         shutil.copy2("/bin/true", f"{PACK}/{name}")
-    models = ("mlp", "llama-bf16", "gpt", "llama", "gpt-zero2", "gpt2-micro", "gpt2-milli")
+    models = ("mlp", "llama-bf16", "gpt", "llama", "gpt-zero2", "llama-blocks", "gpt2-micro", "gpt2-milli")
     for name in models:
         memory = [{"where": "device", "bytes": 1 << 30, "beyond_arenas": beyond} for beyond in (False, True)]
         plan = {"ranks": [{"arenas": {"device": 1 << 30}, "memory": memory}],
@@ -113,7 +113,7 @@ class Rehearsal:
 
     def command(self, *arguments):
         return [sys.executable, *COVERAGE, os.path.join(PACK, "gpu-test"), "--out", self.out, "--python",
-                f"{PACK}/tools/python/python3", "--quick", "--steps", "3", "--scratch", self.folder, *arguments]
+                f"{PACK}/tools/python/python3", "--quick", "--steps", "3", "--jobs", "3", "--scratch", self.folder, *arguments]
 
     def start(self, *arguments, **options):
         return subprocess.Popen(self.command(*arguments), env=self.environment(**options), stdout=subprocess.PIPE,

@@ -108,7 +108,10 @@ TEST_F(Cuda, TakesItsMemoryOnce) {
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("cuMemHostAlloc "))
       pinned.push_back(std::stoull(line.substr(line.find(' '))));
-  EXPECT_THAT(pinned, testing::UnorderedElementsAre(markBytes(a.b.program), inputStagingBytes(a.b.program)));
+  // Inputs are asked for again with room for the begin of a page, for the driver lets little memory share one.
+  const uint64_t inputs = inputStagingBytes(a.b.program);
+  EXPECT_THAT(pinned,
+              testing::UnorderedElementsAre(markBytes(a.b.program), inputs, inputs + kStorageUnit - 1));
   EXPECT_EQ(inputStagingBytes(a.b.program), 3 * 256 * sizeof(float));
   for (int step = 0; step < 3; ++step)
     ASSERT_TRUE(executor->runStep([&](uint32_t m) { return fillWith(*executor, m, 1); }));

@@ -182,11 +182,14 @@ CUresult cuMemFree(CUdeviceptr memory) {
 }
 CUresult cuMemHostAlloc(void **memory, size_t bytes, unsigned) {
   call("cuMemHostAlloc " + std::to_string(bytes));
-  *memory = std::aligned_alloc(4096, (bytes + 4095) / 4096 * 4096);
-  return *memory ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  // As a driver's own: little memory shares a page with what else is there.
+  const size_t offset = bytes < 65536 ? 512 : 0;
+  auto *block = static_cast<std::byte *>(std::aligned_alloc(4096, (bytes + offset + 4095) / 4096 * 4096));
+  *memory = block + offset;
+  return block ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 CUresult cuMemFreeHost(void *memory) {
-  std::free(memory);
+  std::free(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(memory) / 4096 * 4096));
   return CUDA_SUCCESS;
 }
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *memory, unsigned) {
