@@ -21,11 +21,11 @@ from rehearsal import FAKE, PACK, Rehearsal, prepare
 def device():
     """The tool itself on the fake device, beside PyTorch on the CPU."""
     r = Rehearsal("device")
-    output = r.run(0, "--models", "mlp,gpt-fp16,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
+    output = r.run(0, "--models", "mlp,gpt2-micro", "--only", "facts,ladder,speed,micro,torch", PRETEND="", NO_TORCH="")
     records = r.records()
     failed = [name for name, state in r.states().items() if state == "failed"]
     assert not failed, failed  # the fake device has no context, and less than planned is no fault
-    assert records["ladder"]["text"].startswith("6 of 6 rungs hold"), records["ladder"]
+    assert records["ladder"]["text"].startswith("4 of 4 rungs hold"), records["ladder"]
     assert set(records["ladder off mlp"]["data"]["far"]) == {"the CPU", "PyTorch"}, records["ladder off mlp"]
     versions = records["facts libraries"]["data"]["libraries"]
     assert versions["cuBLASLt"] == {"file": os.path.realpath(FAKE), "version": "130100"}, versions
@@ -191,7 +191,7 @@ def resume():
     r = Rehearsal("resume")
     fault = 'if [[ "$*" == *llama* ]] && [ ! -e $REHEARSAL/on ]; then touch $REHEARSAL/hung; sleep 1000; fi\n'
     round = r.start("--only", "ladder", fault=fault)
-    r.wait_for(lambda: os.path.exists(f"{r.folder}/hung"))
+    r.wait_for(lambda: os.path.exists(f"{r.folder}/hung") and "ladder off mlp" in r.states())  # they run side by side
     os.kill(round.pid, signal.SIGKILL)
     round.communicate()
     r.wait_for(lambda: not r.alive(), 20)  # sooner than any step ends by itself
