@@ -77,7 +77,7 @@ Status CudaCommands::bind(uint32_t command, const Device::Address &address) {
 
 Status CudaCommands::choose() {
   AlgorithmCache cache = AlgorithmCache::open();
-  Status status = libraries->choices->settle(ranks.group(), cache);
+  Status status = libraries->choices->settle(ranks.group(), cache, [this] { context.enter(); });
   libraries->notice = cache.notice();
   return status;
 }

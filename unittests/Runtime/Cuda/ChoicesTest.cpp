@@ -76,7 +76,7 @@ struct Member {
   std::vector<std::string> problems;
   uint64_t choice = 0;   ///< 0: none runs
   uint64_t refuses = 99; ///< this value cannot be taken
-  std::vector<std::string> chosen = {}, tried = {};
+  std::vector<std::string> chosen = {}, tried = {}, prepared = {};
   std::map<std::string, uint64_t> taken = {};
   Status status = {};
 
@@ -153,6 +153,35 @@ TEST_F(ChoicesTest, LaterRunsTakeTheSame) {
   EXPECT_THAT(members[0].chosen, ElementsAre());
   EXPECT_EQ(members[0].taken["a"], 1u);
   EXPECT_EQ(members[1].taken["a"], 1u);
+}
+
+/// Once for each problem, on a thread that has entered the context, before any is taken.
+TEST_F(ChoicesTest, WhatIsKeptIsPrepared) {
+  static thread_local bool entered = false;
+  std::mutex mutex;
+  std::vector<std::pair<std::string, Value>> prepared;
+  const auto settleAgain = [&](Member &member, const std::vector<std::string> &problems) {
+    AlgorithmCache cache = AlgorithmCache::open();
+    Choices choices;
+    for (const std::string &key : problems) {
+      Choice choice = member.describe(key);
+      choice.prepare = [&, key](const Value &value) {
+        const std::lock_guard lock(mutex);
+        EXPECT_TRUE(entered);
+        EXPECT_TRUE(member.taken.empty());
+        prepared.emplace_back(key, value);
+      };
+      choices.add(choice);
+    }
+    ASSERT_TRUE(choices.settle(nullptr, cache, [] { entered = true; }));
+  };
+  Member first{{}, 1}, second{{}, 2};
+  settleAgain(first, {"a", "b"});
+  EXPECT_TRUE(prepared.empty()) << "nothing was kept";
+  settleAgain(second, {"a", "b", "c", "a"});
+  EXPECT_THAT(prepared, testing::UnorderedElementsAre(std::pair(std::string("a"), Value{1}),
+                                                      std::pair(std::string("b"), Value{1})));
+  EXPECT_EQ(second.taken, (std::map<std::string, uint64_t>{{"a", 1}, {"b", 1}, {"c", 2}}));
 }
 
 TEST_F(ChoicesTest, AProblemIsTheFirstRanksThatHasIt) {

@@ -19,8 +19,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <dlfcn.h>
+#include <optional>
 #include <set>
+#include <thread>
 
 namespace ds::rt::cuda {
 namespace {
@@ -264,6 +267,39 @@ TEST_F(CudnnTest, FindsAnEngineAgain) {
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->choice(), plan->choice());
   EXPECT_EQ(again->workspaceBytes(), plan->workspaceBytes());
+}
+
+/// What is kept is compiled on several threads at once (Choices::prepareKept), which share the library and
+/// the device's properties.
+TEST_F(CudnnTest, FindsEnginesAgainAtOnce) {
+  constexpr size_t kForms = 4;
+  const Descriptor properties = device(90);
+  std::vector<NamedGraph> graphs;
+  std::vector<AlgorithmCache::Value> kept;
+  uint64_t most = 0;
+  for (size_t i = 0; i < kForms; ++i) {
+    const Form form{2, 1024, 1024, 4, 4, i < 2 ? 64 : 128, true};
+    const bool gradient = i % 2 != 0;
+    const AttentionPieces pieces = *piecesOf(form, gradient);
+    Result<NamedGraph> graph = describe(form, gradient, pieces);
+    ASSERT_TRUE(graph);
+    const Result<CudnnPlan> plan = firstPlan(graph->graph, properties, pieces.workspaceBytes);
+    ASSERT_TRUE(plan);
+    kept.push_back(plan->choice());
+    graphs.push_back(std::move(*graph));
+    most = std::max(most, pieces.workspaceBytes);
+  }
+  std::array<std::optional<Result<CudnnPlan>>, kForms> found;
+  std::vector<std::thread> threads;
+  for (size_t i = 0; i < kForms; ++i)
+    threads.emplace_back(
+        [&, i] { found[i].emplace(CudnnPlan::recall(*cudnn, graphs[i].graph, properties, kept[i], most)); });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (size_t i = 0; i < kForms; ++i) {
+    ASSERT_TRUE(*found[i]) << found[i]->error().message;
+    EXPECT_EQ((*found[i])->choice(), kept[i]);
+  }
 }
 
 TEST_F(CudnnTest, HasSeveralEnginesToChooseFrom) {

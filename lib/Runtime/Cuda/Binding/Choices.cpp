@@ -2,13 +2,17 @@
 #include "Choices.h"
 
 #include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Support/Processors.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <atomic>
 #include <set>
 #include <sstream>
+#include <system_error>
+#include <thread>
 
 namespace ds::rt::cuda {
 
@@ -19,6 +23,34 @@ void Choices::index() {
       keys.push_back(choice.key);
     list.push_back(&choice);
   }
+}
+
+/// Every rank does this for what its own cache has, which is what will be taken unless others keep something
+/// else.
+void Choices::prepareKept(const AlgorithmCache &cache, const std::function<void()> &enter) const {
+  std::vector<std::pair<const Choice *, const Choice::Value *>> kept;
+  for (const std::string &key : keys) {
+    const std::vector<Choice::Value> &values = cache.find(key);
+    if (const Choice *choice = byKey.at(key).front(); choice->prepare && !values.empty())
+      kept.emplace_back(choice, &values.front());
+  }
+  std::atomic<size_t> next{0};
+  const auto work = [&] {
+    if (enter)
+      enter();
+    for (size_t i; (i = next++) < kept.size();)
+      kept[i].first->prepare(*kept[i].second);
+  };
+  std::vector<std::thread> threads;
+  const size_t most = std::min<size_t>(kept.size(), processorsLeft(processorShare()));
+  try {
+    while (threads.size() + 1 < most)
+      threads.emplace_back(work);
+  } catch (const std::system_error &) { // then those that there are do it
+  }
+  work();
+  for (std::thread &thread : threads)
+    thread.join();
 }
 
 /// By rank: the problems that it chooses for. Rank 0 has all where all ranks have the same, else a problem is
@@ -99,8 +131,9 @@ Choices::Decision Choices::parse(const std::string &text) {
   return {std::nullopt, Error{ExitCode::Device, text.empty() ? "no word" : text.substr(space + 1), ""}};
 }
 
-Status Choices::settle(RankGroup *ranks, AlgorithmCache &cache) {
+Status Choices::settle(RankGroup *ranks, AlgorithmCache &cache, const std::function<void()> &enter) {
   index();
+  prepareKept(cache, enter);
   Result<std::vector<Keys>> owned = share(ranks);
   if (!owned)
     return owned.error();

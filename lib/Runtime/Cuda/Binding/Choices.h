@@ -6,6 +6,8 @@
 // problems, so that rank 0 chooses; where the lists differ every rank learns all of them first, so that all
 // count the same rounds and nobody waits for a word that never comes.
 //
+// Engines that are kept are compiled when they are taken, a second each: that is done ahead, for all at once.
+//
 // In each round every rank makes at most one choice, for time-outs bound the wait of a round.
 //
 //===---------------------------------------------------------------------------===//
@@ -40,15 +42,19 @@ struct Choice {
   /// There is no choice: fails, or does it in another way.
   std::function<Status(const Error &why)> refuse;
   std::function<void()> taken = {}; ///< told once; may be empty
+  /// Does what takes long of `take` ahead of it, on any thread, beside those of other keys; may be empty.
+  /// What fails here fails there again.
+  std::function<void(const Value &)> prepare = {};
 };
 
 class Choices {
 public:
   void add(Choice choice) { waiting.push_back(std::move(choice)); }
 
-  /// Makes all choices that wait; collective where there are `ranks`. Fails where a choice is refused, or
-  /// cannot be taken on this rank (ExitCode::Device), and with ExitCode::Peer where another rank fails.
-  Status settle(RankGroup *ranks, AlgorithmCache &cache);
+  /// Makes all choices that wait; collective where there are `ranks`. What is kept is prepared on threads
+  /// that call `enter` first. Fails where a choice is refused, or cannot be taken on this rank
+  /// (ExitCode::Device), and with ExitCode::Peer where another rank fails.
+  Status settle(RankGroup *ranks, AlgorithmCache &cache, const std::function<void()> &enter = {});
 
 private:
   using Keys = std::vector<std::string>;
@@ -59,6 +65,7 @@ private:
   };
 
   void index();
+  void prepareKept(const AlgorithmCache &cache, const std::function<void()> &enter) const;
   Result<std::vector<Keys>> share(RankGroup *ranks) const;
   Decision decide(const std::string &key, AlgorithmCache &cache);
   Status apply(const std::string &key, const Decision &decision, const std::string &chooser);

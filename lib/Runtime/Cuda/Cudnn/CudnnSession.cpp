@@ -87,7 +87,9 @@ Choice CudnnSession::choiceFor(const Driver &driver, CUstream stream, CudnnTask 
           [=, this, &driver, &task](bool byTime) { return choose(driver, stream, task, byTime); },
           [this, &task](const Choice::Value &value) { return take(task.shared(), value); },
           [=, &driver, &task] { return runOnce(driver, stream, [&] { return task.issueOne(stream); }); },
-          [](const Error &why) -> Status { return why; }};
+          [](const Error &why) -> Status { return why; },
+          {},
+          [this, &task](const Choice::Value &value) { (void)take(task.shared(), value); }};
 }
 
 Result<std::shared_ptr<CudnnEngine>> CudnnSession::find(const CudnnRequest &request) {
