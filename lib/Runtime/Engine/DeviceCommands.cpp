@@ -16,7 +16,7 @@ Status DeviceCommands::bind(const Device::Address &address, std::byte *hostArena
     if (Status status = areHosts(i) ? host->bind(i, address) : device.bind(i, address); !status)
       return explainAt(status.error(), i);
   }
-  return device.choose();
+  return {};
 }
 
 Status DeviceCommands::issue(uint32_t index, uint32_t microBatch) {

@@ -21,8 +21,8 @@ public:
   DeviceCommands(Device &device, const Program &program, std::unique_ptr<HostCommands> host)
       : device(device), program(program), host(std::move(host)) {}
 
-  /// Binds all commands to their operands; `hostArena` is where the host's begins. Chooses algorithms, which
-  /// all ranks do together.
+  /// Binds all commands to their operands; `hostArena` is where the host's begins. The device's choose their
+  /// algorithms next (Device::choose).
   Status bind(const Device::Address &address, std::byte *hostArena);
 
   /// Puts a command on its stream, with the addresses of `microBatch`.

@@ -35,10 +35,16 @@ Result<std::unique_ptr<Engine>> DeviceEngine::load(Device &device, const Program
 }
 
 Status DeviceEngine::prepare(const DeviceEngineOptions &options) {
+  const auto ends = [&](const char *phase) {
+    if (options.clock)
+      options.clock->end(phase);
+  };
   if (Status status = device.load(program, options.rank, options.groups); !status)
     return status;
+  ends("kernels");
   if (Status status = arenas.allocate(); !status)
     return status;
+  ends("memory");
   uint64_t length = 0;
   for (const Execution &part : step)
     length += program.segments[part.segment].numCommands;
@@ -49,8 +55,14 @@ Status DeviceEngine::prepare(const DeviceEngineOptions &options) {
   };
   if (Status status = commands.bind(address, arenas.base(Space::Host)); !status)
     return status;
-  if (Status status = device.synchronize(); !status || !options.poison)
+  ends("commands");
+  if (Status status = device.choose(); !status)
     return status;
+  if (Status status = device.synchronize(); !status)
+    return status;
+  ends("choices");
+  if (!options.poison)
+    return {};
   checksAlways = true;
   poison = std::make_unique<Poison>(
       program, [this](const Lifetime &lifetime, uint8_t byte) { return arenas.fill(lifetime, byte); });

@@ -12,6 +12,7 @@
 #include "DeviceCommands.h"
 #include "DeviceMeter.h"
 #include "Player/Poison.h"
+#include "Process/PhaseClock.h"
 #include "Program/Execution.h"
 #include "StepGraphs.h"
 
@@ -26,6 +27,7 @@ struct DeviceEngineOptions {
   std::vector<GroupUse> groups; ///< those of all stages (groupsOf)
   bool poison = false;          ///< then nothing is recorded, and every run waits after each command
   Storage *storage = nullptr;   ///< the program's, or null; outlives the engine
+  PhaseClock *clock = nullptr;  ///< told of kernels, memory, commands and choices; may be null
 };
 
 class DeviceEngine final : public Engine {

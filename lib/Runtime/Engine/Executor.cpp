@@ -29,6 +29,7 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
                  ""};
   std::vector<GroupUse> groups = groupsOf(program);
   std::unique_ptr<Executor> executor(new Executor(std::move(program), options.rank, stage));
+  executor->device = options.device;
   Result<std::unique_ptr<Storage>> storage = openStorage(executor->prog, options.rank, options.storage);
   if (!storage)
     return storage.error();
@@ -36,8 +37,9 @@ Result<std::unique_ptr<Executor>> Executor::load(Program program, const Executor
   const bool poison = options.poison.value_or(poisoningRequested());
   Result<std::unique_ptr<Engine>> engine =
       options.device
-          ? DeviceEngine::load(*options.device, executor->prog,
-                               {options.rank, std::move(groups), poison, executor->storage.get()})
+          ? DeviceEngine::load(
+                *options.device, executor->prog,
+                {options.rank, std::move(groups), poison, executor->storage.get(), options.clock})
           : HostEngine::load(executor->prog, {options.rank, options.isa.value_or(bestIsa()), poison,
                                               options.communicator, options.failed, executor->storage.get()});
   if (!engine)

@@ -74,6 +74,19 @@ public:
     }
     line += '}';
   }
+  void startup(std::span<const std::pair<std::string, double>> phases) {
+    if (phases.empty())
+      return;
+    key("startup_seconds");
+    line += '{';
+    for (const auto &[phase, seconds] : phases) {
+      line += line.back() == '{' ? "" : ",";
+      appendJsonString(line, phase);
+      line += ':';
+      appendJsonNumber(line, seconds);
+    }
+    line += '}';
+  }
   std::string finish() {
     if (!nonFinite.empty()) {
       key("non_finite");
@@ -140,6 +153,7 @@ std::string ds::rt::toJson(const StepRecord &record) {
     builder.key("graph_reason");
     appendJsonString(builder.line, record.graphReason);
   }
+  builder.startup(record.startupSeconds);
   return builder.finish();
 }
 

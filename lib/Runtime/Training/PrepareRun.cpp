@@ -85,7 +85,9 @@ Status Preparation::prepare() {
   if (!opened)
     return opened.error();
   run.device = std::move(*opened);
+  run.clock.end("device");
   Result<Program> program = open();
+  run.clock.end("program");
   return program ? prepareFrom(std::move(*program)) : Status(program.error());
 }
 
@@ -120,17 +122,22 @@ Status Preparation::prepareFrom(Program program) {
   if (team.world() > 1)
     programSign = hashPlan(program); // of all stages: loading keeps one
   LostWeights lost(program);         // likewise
+  run.clock.end("files");
   if (Status status = team.connectFor(program); !status)
     return status;
+  run.clock.end("ranks");
   if (Status status = load(std::move(program)); !status)
     return Error{status.error().code, options.program + ": " + status.error().message, status.error().hint};
+  run.clock.end("load");
   if (Status status = loadStates(); !status)
     return status;
+  run.clock.end("states");
   run.numSteps = stepsToMake();
   if (Status status = layOutSchedule(); !status)
     return status;
   if (Status status = agree(); !status)
     return status;
+  run.clock.end("agreement");
   const std::string &path = run.start.weightsPath();
   return path.empty() ? Status() : tellOfLost(std::move(lost), path, team);
 }
@@ -227,7 +234,7 @@ Status Preparation::layOutSchedule() {
 
 Status Preparation::load(Program program) {
   Result<std::unique_ptr<Executor>> loaded =
-      loadExecutor(std::move(program), options, team, run.device.get());
+      loadExecutor(std::move(program), options, team, run.device.get(), &run.clock);
   if (!loaded)
     return loaded.error();
   run.executor = std::move(*loaded);
@@ -282,7 +289,7 @@ Status Preparation::agree() {
 } // namespace
 
 Result<std::unique_ptr<Executor>> loadExecutor(Program program, const TrainOptions &options, Team &team,
-                                               Device *device) {
+                                               Device *device, PhaseClock *clock) {
   ExecutorOptions settings;
   settings.rank = team.rank();
   Result<CommunicatorOf> communicator = team.communicatorsFor(program);
@@ -290,6 +297,7 @@ Result<std::unique_ptr<Executor>> loadExecutor(Program program, const TrainOptio
     return communicator.error();
   settings.communicator = std::move(*communicator);
   settings.device = device;
+  settings.clock = clock;
   settings.storage = {
       options.nvme, options.nvmeParameters, options.verifyStorage,
       [rank = team.rank()](const std::string &line) { logLine(fmt::format("rank {}: {}", rank, line)); }};

@@ -98,6 +98,18 @@ void printHead(const Program &program, const std::string &data, const std::strin
   printLine(std::move(text));
 }
 
+std::string describePhases(const PhaseClock::Phases &phases) {
+  constexpr double kShown = 0.01;
+  double all = 0;
+  std::string text;
+  for (const auto &[phase, seconds] : phases) {
+    all += seconds;
+    if (seconds >= kShown)
+      text += fmt::format("{} {} {:.2g}", text.empty() ? ":" : ",", phase, seconds);
+  }
+  return fmt::format("ready after {:.2g} s{}", all, text);
+}
+
 void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank) {
   const bool hasStages = numStages(program) > 1;
   trace.nameProcess(rank, fmt::format("rank {}", rank) +

@@ -8,6 +8,8 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_REPORT_H
 #define DS_LIB_RUNTIME_TRAINING_REPORT_H
 
+#include "Process/PhaseClock.h"
+
 #include "ds/Runtime/Engine/Executor.h"
 #include "ds/Runtime/Formats/ChromeTrace.h"
 #include "ds/Runtime/Formats/JsonLog.h"
@@ -24,6 +26,9 @@ uint64_t tokensPerStep(const Program &program);
 /// Adds the commands of step `step` on `rank`, measured from `beginNs` on, to a trace: a track per stream.
 void addToTrace(ChromeTrace &trace, const Program &program, uint32_t rank, uint64_t step, int64_t beginNs,
                 const std::vector<Timing> &timings);
+
+/// "ready after 5.3 s: device 0.91, states 3.2", of the phases that took a hundredth of a second or more.
+std::string describePhases(const PhaseClock::Phases &phases);
 
 /// Names the tracks of a rank's trace.
 void nameTracks(ChromeTrace &trace, const Program &program, uint32_t rank);

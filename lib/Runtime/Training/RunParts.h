@@ -2,6 +2,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_RUNPARTS_H
 #define DS_LIB_RUNTIME_TRAINING_RUNPARTS_H
 
+#include "Process/PhaseClock.h"
 #include "RunData.h"
 #include "RunStart.h"
 #include "Saving/Checkpointer.h"
@@ -28,14 +29,16 @@ struct RunParts {
   RunData data;
   std::unique_ptr<Checkpointer> checkpointer; ///< null without --save
   std::unique_ptr<Device> device;             ///< null: the CPU
+  PhaseClock clock;                           ///< of what comes before the first step
   std::unique_ptr<Executor> executor;
   std::optional<Targets> targets; ///< once the program is loaded
   uint64_t numSteps = 0;          ///< that the run ends behind, those of runs before it included
 };
 
 /// The stage of `program` that this rank of the team runs, on `device`; null: the CPU. Both outlive it.
+/// `clock`, if there is one, is told what loading consists of.
 Result<std::unique_ptr<Executor>> loadExecutor(Program program, const TrainOptions &options, Team &team,
-                                               Device *device);
+                                               Device *device, PhaseClock *clock = nullptr);
 
 /// Opens, loads and checks everything before the first step, and agrees on it with all ranks.
 Status prepareRun(RunParts &run);

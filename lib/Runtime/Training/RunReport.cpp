@@ -80,7 +80,8 @@ void RunReport::begin(uint64_t tokens) {
     run.executor->measure(true);
   }
   if (run.device)
-    logLine(run.device->describe() + "; " + describeMemory(run.device->memory(), program));
+    logLine(run.device->describe() + "; " + describeMemory(run.device->memory(), program) + "; " +
+            describePhases(run.clock.phases()));
   if (!run.team.leads())
     return;
   printHeadOf(run.data.training());
@@ -160,6 +161,8 @@ void RunReport::addGraph(StepRecord &record) {
 void RunReport::addTo(StepRecord &record) {
   addCommunication(record);
   addGraph(record);
+  if (!std::exchange(toldOfStart, true))
+    record.startupSeconds = run.clock.phases();
 }
 
 std::string RunReport::summary() const {

@@ -38,7 +38,7 @@ public:
   std::vector<Timing> take(uint64_t index, int64_t begin);
   /// The configuration's flops_profiler, of a step that was measured for it.
   void profile(uint64_t index, double seconds, const std::vector<Timing> &timings) const;
-  /// Adds what the step's collectives cost, and whether it was a graph.
+  /// Adds what the step's collectives cost, whether it was a graph, and to the first what came before it.
   void addTo(StepRecord &record);
   /// What rank 0's communication has cost, for the end of the run; empty where there was none.
   std::string summary() const;
@@ -66,7 +66,7 @@ private:
   std::optional<ChromeTrace> trace;
   CommTotals communicated; ///< until the last step's end
   SentBytes sent;          ///< by this rank in a step
-  bool toldOfGraph = false;
+  bool toldOfGraph = false, toldOfStart = false;
 };
 
 } // namespace ds::rt

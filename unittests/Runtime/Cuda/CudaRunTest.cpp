@@ -48,11 +48,19 @@ TEST_F(CudaRunTest, TrainsAsOnTheCpu) {
   ASSERT_EQ(cuda.code, 0) << cuda.err;
   EXPECT_THAT(cuda.err, HasSubstr("Fake GPU (sm_90, 4 multiprocessors), driver for CUDA 13.0"));
   EXPECT_THAT(cuda.err, HasSubstr("in arenas of"));
+  EXPECT_THAT(cuda.err, HasSubstr("; ready after "));
   ASSERT_EQ(runCuda(options + " --log-jsonl again.jsonl --save-weights again.safetensors").code, 0);
   std::istringstream words("cpu.dsx --data data.safetensors --log-jsonl cpu.jsonl" + options);
   ASSERT_EQ(finish(start({std::istream_iterator<std::string>(words), {}})).code, 0);
   const auto a = log("cuda.jsonl"), b = log("cpu.jsonl");
   ASSERT_EQ(a.size(), 20u);
+  std::vector<std::string> phases;
+  for (const auto &[phase, seconds] : a[0]["startup_seconds"].items())
+    phases.push_back(phase);
+  EXPECT_THAT(phases,
+              testing::UnorderedElementsAre("device", "program", "files", "ranks", "kernels", "memory",
+                                            "commands", "choices", "load", "states", "agreement"));
+  EXPECT_FALSE(a[1].contains("startup_seconds"));
   for (size_t i = 0; i < a.size(); ++i) {
     EXPECT_NEAR(a[i]["loss"].get<double>(), b[i]["loss"].get<double>(), 1e-4 * b[i]["loss"].get<double>());
     EXPECT_EQ(a[i].contains("eval_loss"), b[i].contains("eval_loss"));

@@ -63,6 +63,12 @@ TEST_F(JsonLogTest, SaysWhetherAStepWasAGraph) {
   EXPECT_EQ(toJson(record), R"({"step":2,"graph":false,"graph_reason":"a \"kernel\""})");
 }
 
+TEST_F(JsonLogTest, SaysWhatCameBeforeTheFirstStep) {
+  StepRecord record = step(1);
+  record.startupSeconds = {{"device", 0.5}, {"states", 2}};
+  EXPECT_EQ(toJson(record), R"({"step":1,"startup_seconds":{"device":0.5,"states":2.0}})");
+}
+
 TEST_F(JsonLogTest, KeysOfTheContract) {
   EXPECT_EQ(
       toJson(fullRecord()),

@@ -29,6 +29,8 @@
 namespace ds::rt {
 
 class Device;
+class PhaseClock;
+class StateWriter;
 class Storage;
 
 /// Where a run keeps what its program has in storage.
@@ -50,6 +52,7 @@ struct ExecutorOptions {
   std::function<void(const Error &)> failed = {};
   Device *device = nullptr; ///< null: this processor. It outlives the executor.
   StoragePlace storage = {};
+  PhaseClock *clock = nullptr; ///< told what loading for a device consists of; may be null
 };
 
 /// The one object that a host of programs deals with: loading, memory, running and what was measured.
@@ -110,11 +113,13 @@ public:
   const Storage *storageArena() const { return storage.get(); }
 
 private:
+  friend class StateWriter; ///< of many values at once
   Executor(Program program, uint32_t rank, uint32_t stage);
 
   std::unique_ptr<const Program> all; ///< null where it is `prog`
   Program prog;
   uint32_t thisRank = 0, number = 0;
+  Device *device = nullptr;         ///< null: this processor
   std::unique_ptr<Storage> storage; ///< null without an arena of storage; outlives what runs on it
   std::unique_ptr<Engine> engine;
 };

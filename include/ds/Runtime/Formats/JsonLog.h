@@ -19,6 +19,8 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace ds::rt {
 
@@ -29,7 +31,7 @@ using SentBytes = std::map<std::string, std::map<std::string, uint64_t>>;
 /// What is known after a step. The keys of the JSON, in this order: step, time, samples, tokens, loss,
 /// grad_norm, lr, loss_scale, skipped, targets, step_seconds, samples_per_second, peak_bytes, comm_bytes,
 /// communication_bytes_by_axes, comm_seconds, comm_exposed_seconds, eval_loss (of the first
-/// evaluation), eval (of all that have names), graph, graph_reason, non_finite.
+/// evaluation), eval (of all that have names), graph, graph_reason, startup_seconds, non_finite.
 struct StepRecord {
   uint64_t step = 0;               ///< counts from 1
   std::optional<double> time;      ///< after it and its evaluation: seconds since 1970, UTC
@@ -55,6 +57,8 @@ struct StepRecord {
   std::vector<EvalLoss> evaluations;        ///< after the steps at which held-out data were evaluated
   std::optional<bool> graph;                ///< on a GPU: the step was started as one recorded graph
   std::string graphReason;                  ///< why steps cannot be; empty if they can
+  /// In a process's first step: the phases before it, with their seconds.
+  std::vector<std::pair<std::string, double>> startupSeconds;
 };
 
 /// The record as one line of JSON, without the newline.
