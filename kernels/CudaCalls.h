@@ -73,7 +73,7 @@ struct GeluCall {
 };
 
 struct FillRandomCall {
-  float *data;
+  void *data; ///< of the entry's type
   int64_t first, count;
   uint64_t seed, stream;
   float offset, scale;

@@ -31,8 +31,9 @@ AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
 /// The launch that adds the parts which a block of attention's gradient gives, of 16 bits.
 CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype);
 
-/// The launch that fills device memory with random numbers; none if there are none.
-std::vector<CudaLaunch> cudaLaunches(const RandomCall &call);
+/// The launch that fills `data`, memory of the device, with the random numbers of `call`, whose own data are
+/// not looked at; of f32, bf16 or f16, rounded once. None if there are none.
+std::vector<CudaLaunch> cudaLaunches(const RandomCall &call, void *data, DType dtype);
 
 } // namespace ds::rt::cuda
 

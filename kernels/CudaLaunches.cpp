@@ -338,12 +338,13 @@ CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype) {
   return std::move(launches.list.front());
 }
 
-std::vector<CudaLaunch> cudaLaunches(const RandomCall &call) {
+std::vector<CudaLaunch> cudaLaunches(const RandomCall &call, void *data, DType dtype) {
   Launches launches;
-  const FillRandomCall c{call.data,   call.first,  call.count, call.seed,
+  const FillRandomCall c{data,        call.first,  call.count, call.seed,
                          call.stream, call.offset, call.scale, call.normal};
   const int64_t quads = call.count > 0 ? divideUp(call.first + call.count, 4) - call.first / 4 : 0;
-  launches.add("ds_fill_random", divideUp(quads, 256), 256, c);
+  launches.add(pick(dtype, "ds_fill_random_f32", "ds_fill_random_bf16", "ds_fill_random_f16"),
+               divideUp(quads, 256), 256, c);
   return std::move(launches.list);
 }
 

@@ -1,7 +1,8 @@
 //===- Random.cu - Fills memory with random numbers on CUDA --------------------===//
 //
 // The bits of the CPU's kernel, element for element: the same Philox blocks, the same polynomials, and no
-// contraction of products and sums (nvcc gets -fmad=false). A thread makes the four elements of one block.
+// contraction of products and sums (nvcc gets -fmad=false). A thread makes the four elements of one block,
+// and rounds each once where they are of 16 bits.
 //
 //===---------------------------------------------------------------------------===//
 #include "CudaPort.h"
@@ -46,7 +47,9 @@ DS_DEVICE void cosSin(uint32_t word, float &cosine, float &sine) {
   sine = quadrant & 2 ? -swapS : swapS;
 }
 
+template <class T>
 DS_DEVICE void fillRandom(const FillRandomCall &call) {
+  T *data = static_cast<T *>(call.data);
   const int64_t last = call.first + call.count;
   const int64_t block = call.first / 4 + int64_t(blockIdx.x) * blockDim.x + threadIdx.x;
   if (block * 4 >= last)
@@ -70,12 +73,10 @@ DS_DEVICE void fillRandom(const FillRandomCall &call) {
   for (int w = 0; w < 4; ++w) {
     const int64_t i = block * 4 + w;
     if (i >= call.first && i < last)
-      call.data[i - call.first] = call.offset + call.scale * values[w];
+      setFloat(data[i - call.first], call.offset + call.scale * values[w]);
   }
 }
 
 } // namespace ds::rt::cuda
 
-DS_KERNEL __launch_bounds__(256) ds_fill_random(ds::rt::cuda::FillRandomCall call) {
-  ds::rt::cuda::fillRandom(call);
-}
+DS_ENTRIES(ds_fill_random, fillRandom, FillRandomCall, 256)

@@ -100,12 +100,30 @@ TEST(CudaRandom, HasTheBitsOfTheCpu) {
         return RandomCall{to.data(), int64_t(to.size()), 1234567890123u, 77, 0.5f, 0.02f, normal, 1, first};
       };
       fillRandom(call(expected), bestIsa());
-      const std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(call(got));
+      const std::vector<cuda::CudaLaunch> launches = cuda::cudaLaunches(call(got), got.data(), DType::F32);
       ASSERT_EQ(launches.size(), 1u);
       launch(launches[0]);
       for (size_t i = 0; i < got.size(); ++i)
         ASSERT_EQ(std::bit_cast<uint32_t>(got[i]), std::bit_cast<uint32_t>(expected[i])) << i;
     }
+}
+
+TEST(CudaRandom, RoundsOnceToSixteenBits) {
+  std::vector<float> wide(1000);
+  const RandomCall call{wide.data(), 1000, 5, 77, 0.0f, 0.02f, true, 1, 3};
+  fillRandom(call, bestIsa());
+  for (DType dtype : {DType::BF16, DType::F16}) {
+    std::vector<uint16_t> got(1000);
+    for (const cuda::CudaLaunch &each : cuda::cudaLaunches(call, got.data(), dtype))
+      launch(each);
+    for (size_t i = 0; i < got.size(); ++i) {
+      const auto word = std::bit_cast<uint32_t>(wide[i]);
+      const uint16_t expected = dtype == DType::F16
+                                    ? std::bit_cast<uint16_t>(static_cast<_Float16>(wide[i]))
+                                    : static_cast<uint16_t>((word + 0x7fff + (word >> 16 & 1)) >> 16);
+      ASSERT_EQ(got[i], expected) << i;
+    }
+  }
 }
 
 } // namespace

@@ -72,7 +72,7 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRY(ds_walk_4, WalkCall),
                                      ENTRY(ds_walk_8, WalkCall),
                                      ENTRY(ds_move_16, WalkCall),
-                                     ENTRY(ds_fill_random, FillRandomCall),
+                                     ENTRIES(ds_fill_random, FillRandomCall),
                                      ENTRY(ds_squares_blocks, SquaresCall),
                                      ENTRY(ds_squares_total, SquaresTotalCall)};
 

@@ -1,14 +1,31 @@
 //===- HostTeamTest.cpp - The threads that work for the host stream ---------------===//
 #include "Cpu/HostTeam.h"
 
+#include "ds/Runtime/Cpu/Arena.h"
+
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <sched.h>
+#include <sys/mman.h>
 #include <vector>
 
 using namespace ds;
 using namespace ds::rt;
+
+/// Several threads do it where there are several processors.
+TEST(Arena, IsThereAndZero) {
+  constexpr uint64_t kBytes = (uint64_t(300) << 20) + 12345, kPage = 4096;
+  const Result<Arena> arena = Arena::create(kBytes, "test");
+  ASSERT_TRUE(arena) << arena.error().message;
+  EXPECT_EQ(arena->size(), kBytes);
+  std::vector<unsigned char> resident((kBytes + kPage - 1) / kPage);
+  ASSERT_EQ(::mincore(arena->data(), kBytes, resident.data()), 0);
+  EXPECT_TRUE(std::ranges::all_of(resident, [](unsigned char page) { return (page & 1) != 0; }));
+  EXPECT_TRUE(std::all_of(arena->data(), arena->data() + kBytes,
+                          [](std::byte each) { return each == std::byte{0}; }));
+}
 
 TEST(HostTeam, DividesRangesAmongItsThreads) {
   Result<std::unique_ptr<HostTeam>> team = HostTeam::start(3);

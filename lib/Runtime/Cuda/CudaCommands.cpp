@@ -60,14 +60,18 @@ Status CudaCommands::loadModule() {
                  fmt::format("the driver refuses the program's kernels{}{}", *log ? ": " : "", log));
 }
 
+Binding CudaCommands::bindingFor(CUstream stream,
+                                 const std::function<std::byte *(uint32_t buffer)> &place) const {
+  return {context.driver, context.hardware(), *program, module, stream, *libraries, place, others};
+}
+
 Status CudaCommands::bind(uint32_t command, const Device::Address &address) {
   const Command &bound = program->commands[command];
   for (uint32_t m = 0; m < numBindings(*program, command); ++m) {
     if (places.size() == m)
       places.emplace_back([address, m](uint32_t buffer) { return address(buffer, m); });
-    const Binding binding{context.driver,        context.hardware(), *program,  module,
-                          streams[bound.stream], *libraries,         places[m], others};
-    Result<std::unique_ptr<CudaTask>> task = bindCommand(binding, command);
+    Result<std::unique_ptr<CudaTask>> task =
+        bindCommand(bindingFor(streams[bound.stream], places[m]), command);
     if (!task)
       return task.error();
     tasks[command].push_back(std::move(*task));
@@ -85,6 +89,19 @@ Status CudaCommands::choose() {
 Status CudaCommands::issue(uint32_t command, uint32_t microBatch) {
   const auto &bound = tasks[command];
   return bound[microBatch % bound.size()]->issue(streams[program->commands[command].stream]);
+}
+
+Status CudaCommands::draw(std::byte *at, DType dtype, const RandomCall &call) {
+  const std::function<std::byte *(uint32_t buffer)> nowhere;
+  const Binding binding = bindingFor(streams.compute(), nowhere);
+  for (CudaLaunch &launch : cudaLaunches(call, at, dtype)) {
+    Result<std::unique_ptr<CudaTask>> task = bindLaunch(binding, std::move(launch));
+    if (!task)
+      return task.error();
+    if (Status status = (*task)->issue(streams.compute()); !status)
+      return status;
+  }
+  return {};
 }
 
 void CudaCommands::unload() {

@@ -20,6 +20,8 @@ public:
   /// Chooses algorithms for what was bound, the same on all ranks.
   Status choose();
   Status issue(uint32_t command, uint32_t microBatch);
+  /// What Device has of this name.
+  Status draw(std::byte *at, DType dtype, const RandomCall &call);
 
   /// What libraries do, for the head of a run; empty before a program is loaded.
   std::string describe() const { return libraries ? libraries->describe() + assembled : ""; }
@@ -33,6 +35,7 @@ public:
 private:
   Status checkTarget() const;
   Status loadModule();
+  Binding bindingFor(CUstream stream, const std::function<std::byte *(uint32_t buffer)> &place) const;
 
   const CudaContext &context;
   const CudaStreams &streams;

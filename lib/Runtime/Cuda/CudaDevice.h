@@ -19,9 +19,16 @@ public:
   std::string describe() const override { return context->describe() + bound.describe(); }
   Status load(const Program &program, uint32_t rank, std::vector<GroupUse> groups) override;
   Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) override;
+  void release(std::byte *memory) override { taken.release(memory); }
+  Status lock(std::byte *memory, uint64_t bytes, std::shared_ptr<void> owner) override {
+    return taken.lock(memory, bytes, std::move(owner));
+  }
   DeviceMemory memory() const override { return taken.use(); }
   Status bind(uint32_t command, const Address &address) override { return bound.bind(command, address); }
   Status choose() override;
+  Status draw(std::byte *at, DType dtype, const RandomCall &call) override {
+    return bound.draw(at, dtype, call);
+  }
   Status issue(uint32_t command, uint32_t microBatch) override { return bound.issue(command, microBatch); }
   Status synchronize() override { return ranks.synchronize(); }
   DeviceStreams &streams() override { return queues; }

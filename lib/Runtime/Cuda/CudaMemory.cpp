@@ -34,8 +34,8 @@ Result<std::byte *> CudaMemory::pin(uint64_t bytes, const char *what) {
   }
   if (!memory)
     return memory.error();
-  host.push_back(*memory);
   std::byte *const begin = static_cast<std::byte *>(toPage(*memory));
+  host.emplace_back(begin, *memory);
   std::fill_n(begin, bytes, std::byte{0});
   return begin;
 }
@@ -61,6 +61,25 @@ Result<std::byte *> CudaMemory::allocate(Space space, uint64_t bytes, const char
   return reinterpret_cast<std::byte *>(memory);
 }
 
+void CudaMemory::release(std::byte *memory) {
+  const auto found =
+      std::find_if(host.begin(), host.end(), [&](const auto &pinned) { return pinned.first == memory; });
+  if (found == host.end())
+    return;
+  context.driver.memFreeHost(found->second);
+  host.erase(found);
+}
+
+Status CudaMemory::lock(std::byte *memory, uint64_t bytes, std::shared_ptr<void> owner) {
+  Status status =
+      context.check(context.driver.memHostRegister(
+                        memory, bytes, CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_PORTABLE),
+                    "locking pages of the host");
+  if (status)
+    locked.emplace_back(memory, std::move(owner));
+  return status;
+}
+
 DeviceMemory CudaMemory::use() const {
   uint64_t arenas = 0;
   for (const Block &block : device)
@@ -71,8 +90,11 @@ DeviceMemory CudaMemory::use() const {
 void CudaMemory::free() {
   for (const Block &block : device)
     context.driver.memFree(block.base);
-  for (void *memory : host)
-    context.driver.memFreeHost(memory);
+  for (const auto &[begin, taken] : host)
+    context.driver.memFreeHost(taken);
+  for (auto &[memory, owner] : locked)
+    context.driver.memHostUnregister(memory);
+  locked.clear();
 }
 
 } // namespace ds::rt::cuda

@@ -4,6 +4,10 @@
 
 #include "CudaContext.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 namespace ds::rt::cuda {
 
 class CudaMemory {
@@ -19,6 +23,10 @@ public:
   /// What Device::allocate says; `stream` clears memory of the device.
   Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what, CUstream stream);
 
+  /// What Device has of these names.
+  void release(std::byte *memory);
+  Status lock(std::byte *memory, uint64_t bytes, std::shared_ptr<void> owner);
+
   /// What was taken of the device.
   const std::vector<Block> &onDevice() const { return device; }
   DeviceMemory use() const;
@@ -33,7 +41,9 @@ private:
 
   const CudaContext &context;
   std::vector<Block> device;
-  std::vector<void *> host;
+  std::vector<std::pair<std::byte *, void *>> host; ///< from its page on, and as the driver gave it
+  /// Memory that others have taken, and is locked here, with what keeps it.
+  std::vector<std::pair<void *, std::shared_ptr<void>>> locked;
 };
 
 } // namespace ds::rt::cuda

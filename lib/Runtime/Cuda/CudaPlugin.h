@@ -13,7 +13,7 @@
 
 namespace ds::rt {
 
-inline constexpr uint32_t kCudaAbi = 7;
+inline constexpr uint32_t kCudaAbi = 8;
 
 struct CudaOptions {
   uint32_t ordinal = 0; ///< which of this machine's devices

@@ -1,6 +1,8 @@
 //===- DeviceArenas.cpp - A program's memory on an accelerator and beside it --------===//
 #include "DeviceArenas.h"
 
+#include "PinnedMemory.h"
+
 #include "ds/Runtime/Program/HostNeeds.h"
 #include "ds/Runtime/Program/ProgramFile.h"
 
@@ -25,7 +27,9 @@ Status DeviceArenas::allocate() {
                            Wish{staging, Space::Host, inputStagingBytes(program), "input staging"}}) {
     if (wish.bytes == 0)
       continue;
-    Result<std::byte *> memory = device.allocate(wish.space, wish.bytes, wish.what);
+    Result<std::byte *> memory = wish.space == Space::Host
+                                     ? takePinned(device, wish.bytes, wish.what)
+                                     : device.allocate(wish.space, wish.bytes, wish.what);
     if (!memory)
       return memory.error();
     wish.at = *memory;

@@ -157,21 +157,24 @@ Result<RestorePlan> planRestore(const Program &program, uint32_t rank, const Che
 
 Status restoreStates(Executor &executor, const Checkpoint &checkpoint, const RestorePlan &plan) {
   const Program &program = executor.program();
+  StateWriter writer(executor);
   std::vector<LocalState> locals;
   for (const State &state : program.states) {
-    if (Status status = clearPadding(executor, state); !status) // a step that is taken back may have lost it
+    if (Status status = clearPadding(executor, writer, state);
+        !status) // a step that is taken back may have lost it
       return status;
     locals.emplace_back(executor, state);
   }
-  return checkpoint.read(
+  const Status read = checkpoint.read(
       plan.wanted, [&](const WantedBytes &wanted, uint64_t from, std::span<const std::byte> part) -> Status {
         const Destination &to = plan.destinations[wanted.tag];
         const LocalState &local = locals[to.state];
-        const uint64_t size = bitSize(to.from) / 8, count = part.size() / size;
-        return executor.change(
-            local.address(to.at + from / size), count * local.elementBytes(), [&](std::byte *host) -> Status {
+        const uint64_t size = bitSize(to.from) / 8;
+        return writer.write(
+            local.address(to.at + from / size), part.size() / size, local.elementBytes(),
+            [&](uint64_t first, uint64_t count, std::byte *host) -> Status {
               BadElement bad;
-              if (convertElements(to.from, part.data(), local.dtype, host, count, {}, bad))
+              if (convertElements(to.from, part.data() + first * size, local.dtype, host, count, {}, bad))
                 return {};
               return Error{ExitCode::Invalid,
                            fmt::format("'{}': value {} is outside {}", program.states[to.state].name,
@@ -179,6 +182,7 @@ Status restoreStates(Executor &executor, const Checkpoint &checkpoint, const Res
                            "train in bf16 or f32, which hold it"};
             });
       });
+  return read ? writer.finish() : read;
 }
 
 } // namespace ds::rt

@@ -23,8 +23,8 @@
 namespace ds::rt {
 namespace {
 
-constexpr uint64_t kMostAtOnce = uint64_t(16) << 20; // elements: states in storage pass through memory
-constexpr uint64_t kPiece = uint64_t(1) << 20; // elements that are made at once for types other than f32
+/// Elements of a run on the average, below which a launch for each takes longer than the host.
+constexpr uint64_t kLeastDrawn = 4096;
 
 /// Writes the elements [first, first + count) of a whole tensor to `to`.
 using MakeElements = std::function<void(uint64_t first, uint64_t count, float *to)>;
@@ -39,44 +39,55 @@ void makeNext(ElementRuns &runs, const MakeElements &make, float *to, uint64_t c
   }
 }
 
-/// Fills the next `elements` of what is held of `local`, at `host`, with what `make` makes: through a
-/// converting buffer where they are no f32.
-Status fillByElement(LocalState &local, const MakeElements &make, uint64_t elements, std::byte *host) {
+/// Writes `count` elements of what is held of `local`, from its element `first` on, to `to`, as `make` makes
+/// them: through a converting buffer where they are no f32.
+Status makeHeld(const LocalState &local, const MakeElements &make, uint64_t first, uint64_t count,
+                std::byte *to) {
+  ElementRuns runs = local.runsFrom(first);
   if (local.dtype == DType::F32) {
-    makeNext(local.runs, make, reinterpret_cast<float *>(host), elements);
+    makeNext(runs, make, reinterpret_cast<float *>(to), count);
     return {};
   }
-  std::vector<float> values(std::min(elements, kPiece));
-  for (uint64_t done = 0; done < elements; done += kPiece) {
-    const uint64_t count = std::min(kPiece, elements - done);
-    makeNext(local.runs, make, values.data(), count);
+  constexpr uint64_t kAtOnce = 4096; // stay in a cache
+  float values[kAtOnce];
+  for (uint64_t done = 0; done < count; done += kAtOnce) {
+    const uint64_t next = std::min(kAtOnce, count - done);
+    makeNext(runs, make, values, next);
     BadElement bad;
-    if (!convertElements(FileDType::F32, values.data(), local.dtype, host + done * local.elementBytes(),
-                         count, {}, bad))
+    if (!convertElements(FileDType::F32, values, local.dtype, to + done * local.elementBytes(), next, {},
+                         bad))
       return Error{ExitCode::Invalid, fmt::format("initial value {} is outside {}", bad.value, bad.limit),
                    ""};
   }
   return {};
 }
 
-/// Random numbers of the distribution that `origin` starts from.
-MakeElements makeRandom(const State &origin, uint64_t seed, uint32_t threads) {
+/// The distribution that `origin` starts from.
+RandomCall randomOf(const State &origin, uint64_t seed) {
   const Init &init = origin.init;
   const bool normal = init.kind == Init::Kind::Normal;
-  const RandomCall spec{nullptr,
-                        0,
-                        seed,
-                        XXH3_64bits(origin.name.data(), origin.name.size()),
-                        static_cast<float>(init.a),
-                        static_cast<float>(normal ? init.b : init.b - init.a),
-                        normal,
-                        threads,
-                        0};
-  return [spec](uint64_t first, uint64_t count, float *to) {
-    RandomCall part = spec;
+  return {nullptr,
+          0,
+          seed,
+          XXH3_64bits(origin.name.data(), origin.name.size()),
+          static_cast<float>(init.a),
+          static_cast<float>(normal ? init.b : init.b - init.a),
+          normal,
+          /*threads=*/1,
+          0};
+}
+
+/// Elements [first, first + count) of the tensor that `all` is of.
+RandomCall partOf(RandomCall all, uint64_t first, uint64_t count) {
+  all.first = static_cast<int64_t>(first);
+  all.count = static_cast<int64_t>(count);
+  return all;
+}
+
+MakeElements makeRandom(const RandomCall &all) {
+  return [all](uint64_t first, uint64_t count, float *to) {
+    RandomCall part = partOf(all, first, count);
     part.data = to;
-    part.first = static_cast<int64_t>(first);
-    part.count = static_cast<int64_t>(count);
     fillRandom(part, bestIsa());
   };
 }
@@ -86,43 +97,83 @@ MakeElements makeSinusoids(const State &origin) {
              uint64_t first, uint64_t count, float *to) { table.make(first, count, to); };
 }
 
-Status fillConstant(const LocalState &local, double value, uint32_t threads, uint64_t elements,
-                    std::byte *host) {
+/// Fills `elements` elements at `to`.
+void fillConstant(DType dtype, double value, uint64_t elements, std::byte *to) {
   const auto count = static_cast<int64_t>(elements), stride = int64_t(1);
   const auto bits = std::bit_cast<int64_t>(value);
-  const View view{host, &count, &stride, 1, local.dtype};
-  libraryFunction(LibraryFn::Fill, bestIsa())({&view, &bits, 1, 1, threads});
-  return {};
+  const View view{to, &count, &stride, 1, dtype};
+  libraryFunction(LibraryFn::Fill, bestIsa())({&view, &bits, 1, 1, /*threads=*/1});
 }
 
-/// Gives the next `elements` of what is held of `local`, at `host`, the value that `origin` starts from.
-Status fillHeld(LocalState &local, const State &origin, uint64_t seed, uint32_t threads, uint64_t elements,
-                std::byte *host) {
+/// Gives states their first values.
+class Initializer {
+public:
+  Initializer(Executor &executor, uint64_t seed) : executor(executor), seed(seed), writer(executor) {}
+
+  Status clearPadding(const State &state) { return rt::clearPadding(executor, writer, state); }
+  /// Gives what this rank holds of `state` the value that `origin` starts from.
+  Status fill(const State &state, const State &origin);
+  Status finish() { return writer.finish(); }
+
+private:
+  Status fillRandomly(const LocalState &local, const State &origin);
+  Result<bool> draw(const LocalState &local, const RandomCall &all);
+  Status write(const LocalState &local, const StateWriter::Make &make) {
+    return writer.write(local.address(local.held.at), local.held.count, local.elementBytes(), make);
+  }
+
+  Executor &executor;
+  const uint64_t seed;
+  StateWriter writer;
+};
+
+/// Whether the device has drawn all that is held, a launch for each run.
+Result<bool> Initializer::draw(const LocalState &local, const RandomCall &all) {
+  uint64_t count = 0;
+  for (ElementRuns runs = local.runs; runs.next();)
+    ++count;
+  if (local.held.count < count * kLeastDrawn && count > 1)
+    return false;
+  for (ElementRuns runs = local.runs; const std::optional<ElementRun> run = runs.next();) {
+    const Result<bool> drawn =
+        writer.draw(local.address(run->at), local.dtype, partOf(all, run->first, run->count));
+    if (!drawn || !*drawn)
+      return drawn;
+  }
+  return true;
+}
+
+Status Initializer::fillRandomly(const LocalState &local, const State &origin) {
+  const RandomCall all = randomOf(origin, seed);
+  const Result<bool> drawn = draw(local, all);
+  if (!drawn || *drawn)
+    return drawn ? Status() : Status(drawn.error());
+  return write(local, [&](uint64_t first, uint64_t count, std::byte *to) {
+    return makeHeld(local, makeRandom(all), first, count, to);
+  });
+}
+
+Status Initializer::fill(const State &state, const State &origin) {
+  const LocalState local(executor, state);
   const Init &init = origin.init;
-  if (init.kind == Init::Kind::Zero || init.kind == Init::Kind::Required) {
-    std::memset(host, 0, elements * local.elementBytes());
-    return {};
+  switch (init.kind) {
+  case Init::Kind::Zero:
+  case Init::Kind::Required:
+    return writer.clear(local.address(local.held.at), local.held.count * local.elementBytes());
+  case Init::Kind::Constant:
+    return write(local, [&](uint64_t, uint64_t count, std::byte *to) -> Status {
+      fillConstant(local.dtype, init.a, count, to);
+      return {};
+    });
+  case Init::Kind::Sinusoid:
+    return write(local, [&, make = makeSinusoids(origin)](uint64_t first, uint64_t count, std::byte *to) {
+      return makeHeld(local, make, first, count, to);
+    });
+  case Init::Kind::Normal:
+  case Init::Kind::Uniform:
+    return fillRandomly(local, origin);
   }
-  if (init.kind == Init::Kind::Constant)
-    return fillConstant(local, init.a, threads, elements, host);
-  return fillByElement(
-      local, init.kind == Init::Kind::Sinusoid ? makeSinusoids(origin) : makeRandom(origin, seed, threads),
-      elements, host);
-}
-
-/// Gives what this rank holds of `state` the value that `origin` starts from.
-Status fillState(Executor &executor, const State &state, const State &origin, uint64_t seed) {
-  LocalState local(executor, state);
-  for (uint64_t done = 0; done < local.held.count; done += kMostAtOnce) {
-    const uint64_t count = std::min(kMostAtOnce, local.held.count - done);
-    Status status = executor.change(
-        local.address(local.held.at + done), count * local.elementBytes(), [&](std::byte *host) {
-          return fillHeld(local, origin, seed, executor.program().threads, count, host);
-        });
-    if (!status)
-      return status;
-  }
-  return {};
+  return Error{ExitCode::Internal, "an unknown kind of initialisation", ""};
 }
 
 /// Sets the (seed, counter) that random ops read; the counter starts at 0.
@@ -154,9 +205,10 @@ bool takesInit(const Program &program, const State &state, const Init &init) {
 Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired, const std::vector<bool> &left) {
   const Program &program = executor.program();
   const std::vector<const State *> origins = originsOf(program);
+  Initializer initializer(executor, seed);
   for (size_t i = 0; i < program.states.size(); ++i) {
     const State &state = program.states[i];
-    if (Status status = clearPadding(executor, state); !status)
+    if (Status status = initializer.clearPadding(state); !status)
       return status;
     if (i < left.size() && left[i])
       continue;
@@ -169,13 +221,13 @@ Status initializeStates(Executor &executor, uint64_t seed, bool alsoRequired, co
                    fmt::format("'{}' of {} cannot start from floating-point numbers", state.name,
                                spell(program.buffers[state.buffer].dtype)),
                    "compile the model again with ds-opt"};
-    if (Status status = fillState(executor, state, *origins[i], seed); !status)
+    if (Status status = initializer.fill(state, *origins[i]); !status)
       return Error{status.error().code, fmt::format("'{}': {}", state.name, status.error().message), ""};
     if (isGenerator(program.buffers[state.buffer], state))
       if (Status status = seedGenerator(executor, state, seed); !status)
         return status;
   }
-  return {};
+  return initializer.finish();
 }
 
 } // namespace ds::rt

@@ -2,10 +2,9 @@
 #ifndef DS_LIB_RUNTIME_STATE_LOCALSTATE_H
 #define DS_LIB_RUNTIME_STATE_LOCALSTATE_H
 
-#include "ds/Runtime/Engine/Executor.h"
+#include "Engine/StateWriter.h"
 
-#include <algorithm>
-#include <cstring>
+#include "ds/Runtime/Engine/Executor.h"
 
 namespace ds::rt {
 
@@ -29,6 +28,13 @@ struct LocalState {
   uint64_t elementBytes() const { return byteSize(dtype); }
   /// Where element `at` of the buffer lies.
   std::byte *address(uint64_t at) const { return data + at * elementBytes(); }
+  /// Through `held` from its element `first` on, which there is, or its end.
+  ElementRuns runsFrom(uint64_t first) const {
+    ElementRuns rest = runs;
+    while (first > 0)
+      first -= rest.next(UINT64_MAX, first)->count;
+    return rest;
+  }
 
 private:
   LocalState(const Executor &executor, const Mesh &mesh, const State &state)
@@ -40,20 +46,9 @@ private:
 };
 
 /// Makes what `executor`'s rank holds of padding zero. No file has it, and no step changes it.
-inline Status clearPadding(Executor &executor, const State &state) {
-  constexpr uint64_t kMostAtOnce = uint64_t(16) << 20; // elements: states in storage pass through memory
+inline Status clearPadding(Executor &executor, StateWriter &writer, const State &state) {
   const LocalState local(executor, state);
-  for (uint64_t done = 0; done < local.padding.count; done += kMostAtOnce) {
-    const uint64_t bytes = std::min(kMostAtOnce, local.padding.count - done) * local.elementBytes();
-    Status status =
-        executor.change(local.address(local.padding.at + done), bytes, [&](std::byte *host) -> Status {
-          std::memset(host, 0, bytes);
-          return {};
-        });
-    if (!status)
-      return status;
-  }
-  return {};
+  return writer.clear(local.address(local.padding.at), local.padding.count * local.elementBytes());
 }
 
 } // namespace ds::rt

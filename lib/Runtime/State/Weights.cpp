@@ -1,8 +1,9 @@
 //===- Weights.cpp - Reads weights files into states ---------------------------===//
 //
-// A weights file is mapped and copied piece by piece, each piece's pages given back at once: reading adds
-// nothing that matters to the process's peak. A rank reads what it holds of a state alone, run by run.
-// Masters are read from the file, not from their rounded parameters.
+// A weights file is mapped and read piece by piece on all threads, each piece's pages given back at once:
+// reading adds nothing that matters to the process's peak. Values go from there to where a state lies, or to
+// page-locked memory on its way. A rank reads what it holds of a state alone, run by run. Masters are read
+// from the file, not from their rounded parameters.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Runtime/State/Weights.h"
@@ -27,8 +28,7 @@
 namespace ds::rt {
 namespace {
 
-constexpr size_t kPiece = size_t(1) << 20; // elements
-constexpr size_t kMaxListed = 12;          // names of each kind of mismatch in a message
+constexpr size_t kMaxListed = 12; // names of each kind of mismatch in a message
 
 /// What is wrong with a file for a program, by kind.
 struct Mismatch {
@@ -144,12 +144,15 @@ void giveBack(const std::byte *from, size_t bytes) {
     ::madvise(reinterpret_cast<void *>(begin), end - begin, MADV_DONTNEED);
 }
 
-/// Reads the next `count` elements that this rank holds of a state to `to`, converted to its type.
-Status readPiece(LocalState &local, uint64_t count, const TensorEntry &entry, std::byte *to) {
+/// Reads `count` elements that this rank holds of a state, from its element `first` on, to `to`, converted to
+/// its type.
+Status readPiece(const LocalState &local, uint64_t first, uint64_t count, const TensorEntry &entry,
+                 std::byte *to) {
+  ElementRuns runs = local.runsFrom(first);
   const size_t fileSize = bitSize(entry.dtype) / 8;
   const std::byte *begin = nullptr, *end = nullptr; // of what is read, in the file
   while (count > 0) {
-    const ElementRun run = *local.runs.next(UINT64_MAX, count);
+    const ElementRun run = *runs.next(UINT64_MAX, count);
     const std::byte *from = entry.data + run.first * fileSize;
     BadElement bad;
     if (!convertElements(entry.dtype, from, local.dtype, to, run.count, {}, bad))
@@ -167,17 +170,13 @@ Status readPiece(LocalState &local, uint64_t count, const TensorEntry &entry, st
 }
 
 /// Reads what this rank holds of a state.
-Status readState(Executor &executor, const State &state, const TensorEntry &entry, const std::string &path) {
-  LocalState local(executor, state);
-  for (uint64_t done = 0; done < local.held.count; done += kPiece) {
-    const uint64_t count = std::min<uint64_t>(kPiece, local.held.count - done);
-    const StorageOperation reading("reading", path);
-    Status status = executor.change(local.address(local.held.at + done), count * local.elementBytes(),
-                                    [&](std::byte *to) { return readPiece(local, count, entry, to); });
-    if (!status)
-      return status;
-  }
-  return {};
+Status readState(StateWriter &writer, const LocalState &local, const TensorEntry &entry,
+                 const std::string &path) {
+  return writer.write(local.address(local.held.at), local.held.count, local.elementBytes(),
+                      [&](uint64_t first, uint64_t count, std::byte *to) {
+                        const StorageOperation reading("reading", path);
+                        return readPiece(local, first, count, entry, to);
+                      });
 }
 
 /// Reads what is `wanted` of `path`.
@@ -191,17 +190,19 @@ Status load(Executor &executor, const std::string &path, Wanted wanted) {
   if (mismatch.any())
     return mismatch.error(path, wanted == Wanted::Weights ? "weights" : "adapters");
   const std::vector<const State *> origins = originsOf(whole);
+  StateWriter writer(executor);
   for (size_t i = 0; i < whole.states.size(); ++i) {
     const TensorEntry *entry = entries[static_cast<size_t>(origins[i] - whole.states.data())];
     if (!entry || !isLoaded(executor, whole.states[i]))
       continue;
-    if (Status status = readState(executor, whole.states[i], *entry, path); !status)
+    const LocalState local(executor, whole.states[i]);
+    if (Status status = readState(writer, local, *entry, path); !status)
       return Error{status.error().code, path + ": " + status.error().message, status.error().hint};
   }
   for (const SafeTensorsFile &file : files->files())
     if (Status status = file.file().checkUnchanged(); !status)
       return status;
-  return {};
+  return writer.finish();
 }
 
 } // namespace

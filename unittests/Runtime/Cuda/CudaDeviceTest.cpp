@@ -108,7 +108,7 @@ TEST_F(Cuda, TakesItsMemoryOnce) {
   for (std::string line; std::getline(lines, line);)
     if (line.starts_with("cuMemHostAlloc "))
       pinned.push_back(std::stoull(line.substr(line.find(' '))));
-  // Inputs are asked for again with room for the begin of a page, for the driver lets little memory share one.
+  // Inputs are asked for again with room for the begin of a page: the driver lets little memory share one.
   const uint64_t inputs = inputStagingBytes(a.b.program);
   EXPECT_THAT(pinned,
               testing::UnorderedElementsAre(markBytes(a.b.program), inputs, inputs + kStorageUnit - 1));

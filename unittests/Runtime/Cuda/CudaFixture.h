@@ -31,10 +31,11 @@ protected:
     dsFakeReset();
   }
   ~CudaFixture() override {
-    for (const char *name : {"DS_FAKE_DEVICES", "DS_FAKE_ARCH", "DS_FAKE_MEMORY", "DS_FAKE_HOLDER",
-                             "DS_FAKE_FAULT", "DS_CUDA_CHECK", "DS_CUDA_GRAPH", "DS_FAKE_CUBLASLT",
-                             "DS_FAKE_CUDNN", "DS_FAKE_PROFILER", "DS_FAKE_REFUSES", "DS_FAKE_SLOW",
-                             "DS_FAKE_DRIVER_BUILD", "DS_FAKE_ENGINES", "DS_FAKE_UNRECORDABLE"})
+    for (const char *name :
+         {"DS_FAKE_DEVICES", "DS_FAKE_ARCH", "DS_FAKE_MEMORY", "DS_FAKE_HOLDER", "DS_FAKE_FAULT",
+          "DS_CUDA_CHECK", "DS_CUDA_GRAPH", "DS_FAKE_CUBLASLT", "DS_FAKE_CUDNN", "DS_FAKE_PROFILER",
+          "DS_FAKE_REFUSES", "DS_FAKE_SLOW", "DS_FAKE_DRIVER_BUILD", "DS_FAKE_ENGINES",
+          "DS_FAKE_UNRECORDABLE", "DS_FAKE_UNLOCKABLE"})
       ::unsetenv(name);
     executor.reset();
     device.reset();

@@ -30,6 +30,7 @@
 namespace ds::rt {
 
 class RankGroup;
+struct RandomCall;
 
 /// What a device's memory is used for, in bytes, as measured now.
 struct DeviceMemory {
@@ -131,6 +132,12 @@ public:
   /// of whole pages.
   /// It stays until the device is destroyed. Fails with ExitCode::DoesNotFit, saying who holds the rest.
   virtual Result<std::byte *> allocate(Space space, uint64_t bytes, const char *what) = 0;
+  /// Gives memory of Space::Host back before that, once no work uses it any more.
+  virtual void release(std::byte *memory) = 0;
+  /// Makes `bytes` bytes at `memory`, of whole pages that the caller has taken, memory that the device copies
+  /// from and to directly. `owner` is kept until the device is destroyed. Fails where the system locks no
+  /// such pages; then nothing is kept.
+  virtual Status lock(std::byte *memory, uint64_t bytes, std::shared_ptr<void> owner) = 0;
   virtual DeviceMemory memory() const = 0;
 
   /// Tells where a buffer's element (0, ..., 0) lies on this rank while a micro-batch is worked on.
@@ -143,6 +150,10 @@ public:
   /// Chooses algorithms for the commands that were bound, the same on all ranks: collective. Errors name the
   /// command. Once, after the last `bind`.
   virtual Status choose() = 0;
+
+  /// Fills its memory at `at` with the random numbers of `call`, whose own data are not looked at, rounded
+  /// once to `dtype`: f32, bf16 or f16. The bits are the CPU's. In order with the compute stream's work.
+  virtual Status draw(std::byte *at, DType dtype, const RandomCall &call) = 0;
 
   /// Puts a bound command on its stream, with the addresses of `microBatch`.
   virtual Status issue(uint32_t command, uint32_t microBatch) = 0;

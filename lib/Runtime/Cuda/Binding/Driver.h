@@ -32,6 +32,8 @@ inline constexpr int kNeededCuda = 13000;
   X(cuMemFree, memFree)                                                                                      \
   X(cuMemHostAlloc, memHostAlloc)                                                                            \
   X(cuMemFreeHost, memFreeHost)                                                                              \
+  X(cuMemHostRegister, memHostRegister)                                                                      \
+  X(cuMemHostUnregister, memHostUnregister)                                                                  \
   X(cuMemHostGetDevicePointer, memHostGetDevicePointer)                                                      \
   X(cuMemcpyAsync, memcpyAsync)                                                                              \
   X(cuMemcpy2DAsync, memcpy2DAsync)                                                                          \

@@ -192,6 +192,15 @@ CUresult cuMemFreeHost(void *memory) {
   std::free(reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(memory) / 4096 * 4096));
   return CUDA_SUCCESS;
 }
+CUresult cuMemHostRegister(void *memory, size_t bytes, unsigned) {
+  call("cuMemHostRegister " + std::to_string(bytes));
+  const bool whole = reinterpret_cast<uintptr_t>(memory) % 4096 == 0 && bytes % 4096 == 0;
+  return whole && !std::getenv("DS_FAKE_UNLOCKABLE") ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemHostUnregister(void *) {
+  call("cuMemHostUnregister");
+  return CUDA_SUCCESS;
+}
 CUresult cuMemHostGetDevicePointer(CUdeviceptr *device, void *memory, unsigned) {
   *device = reinterpret_cast<CUdeviceptr>(memory);
   return CUDA_SUCCESS;

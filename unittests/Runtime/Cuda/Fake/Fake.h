@@ -9,8 +9,9 @@
 // PTX as ptx_to_cpp.py translates it, which is then run thread by thread. The environment says what device it
 // is: DS_FAKE_DEVICES, DS_FAKE_ARCH (90), DS_FAKE_DRIVER (13000), DS_FAKE_MEMORY (bytes), DS_FAKE_HOLDER
 // ("4711 1048576": pid and bytes), DS_FAKE_PROFILER (see Cupti.cpp), DS_FAKE_FAULT ("ds_count 3": the third
-// run of this kernel faults), DS_FAKE_UNRECORDABLE (a kernel that cannot be recorded). With DS_FAKE_CALLS the
-// calls of rank 2 are written to the file of that name with ".2" behind it when the process ends.
+// run of this kernel faults), DS_FAKE_UNRECORDABLE (a kernel that cannot be recorded), DS_FAKE_UNLOCKABLE
+// (pages of the host that are there already cannot be locked). With DS_FAKE_CALLS the calls of rank 2 are
+// written to the file of that name with ".2" behind it when the process ends.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_UNITTESTS_RUNTIME_CUDA_FAKE_H
