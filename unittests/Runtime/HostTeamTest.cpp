@@ -1,7 +1,9 @@
 //===- HostTeamTest.cpp - The threads that work for the host stream ---------------===//
 #include "Cpu/HostTeam.h"
+#include "ProgramBuilder.h"
 
 #include "ds/Runtime/Cpu/Arena.h"
+#include "ds/Runtime/Engine/Executor.h"
 
 #include <gtest/gtest.h>
 
@@ -73,4 +75,37 @@ TEST(HostTeam, SparesAProcessorForWhoDrivesADevice) {
   });
   EXPECT_TRUE(CPU_EQUAL(&sets[0], &all)); // the caller's stays
   EXPECT_EQ(CPU_COUNT(&sets[1]), CPU_COUNT(&all) - 1);
+}
+
+/// Every unit of a kernel of the host's stream runs once, in more parts than there are threads: one that is
+/// done takes what others have not begun.
+TEST(HostTeam, TakesPartsOfAKernelInTurn) {
+  for (const int64_t extent : {1, 63, 64, 65, 1000, 65536, 65599}) {
+    test::ProgramBuilder b;
+    b.program.streams = {StreamKind::Compute, StreamKind::Host};
+    b.program.hostThreads = 3;
+    const uint32_t counts = b.keepUnits(Space::Host, {extent}), begins = b.keepUnits(Space::Host, {extent});
+    b.command(CommandKind::Kernel, 0, {counts}, {extent}, 1);
+    b.command(CommandKind::Kernel, 1, {begins}, {extent}, 1);
+    b.segment();
+    b.program.kernels = {{"ds_count", 0, 64}, {"ds_begin", 0, 64}};
+    b.touch(b.program.kernels[0], {counts}, {extent});
+    b.touch(b.program.kernels[1], {begins}, {extent});
+    b.program.image = test::readBytes(DS_TEST_KERNELS);
+    ASSERT_TRUE(verifyProgram(b.program));
+    const Result<std::unique_ptr<Executor>> executor = Executor::load(b.program);
+    ASSERT_TRUE(executor) << executor.error().message;
+    ASSERT_TRUE((*executor)->run(0));
+    const auto *count = static_cast<float *>((*executor)->data(counts)),
+               *begin = static_cast<float *>((*executor)->data(begins));
+    int64_t parts = 0;
+    for (int64_t i = 0; i < extent; ++i) {
+      ASSERT_EQ(count[i], 1) << i;
+      ASSERT_EQ(begin[i], begin[i] == 0 ? 0 : 1) << i;
+      parts += begin[i] != 0;
+      EXPECT_TRUE(begin[i] == 0 || i % 64 == 0) << "a grain is not divided";
+    }
+    // As many as there are grains, but about four for each thread at most.
+    EXPECT_EQ(parts, extent <= 64 ? 1 : extent == 65 ? 2 : extent == 1000 ? 8 : 12) << extent;
+  }
 }

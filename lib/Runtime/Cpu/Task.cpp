@@ -13,6 +13,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace ds::rt {
 namespace {
 
@@ -21,10 +23,13 @@ uint32_t threadsOf(const Program &program, const Command &command) {
   return program.streams[command.stream] == StreamKind::Host ? program.hostThreads : program.threads;
 }
 
-/// A generated kernel, the units of each item divided among the threads.
+/// A generated kernel, the units of each item divided among the threads. Those of the host stream have no
+/// processors of their own: there a thread that is done takes a part of what others have not begun.
 class KernelTask final : public Task {
 public:
-  KernelTask(const Binding &binding, const Command &command) : threads(threadsOf(binding.program, command)) {
+  KernelTask(const Binding &binding, const Command &command)
+      : threads(threadsOf(binding.program, command)),
+        shares(binding.program.streams[command.stream] == StreamKind::Host) {
     const Program &p = binding.program;
     const Kernel &kernel = p.kernels[command.callee];
     const KernelFunction function = binding.image.function(command.callee);
@@ -40,10 +45,10 @@ public:
   }
   Status run() override {
     for (Item &item : items)
-      parallelRanges(item.extent, grain, threads, &item, [](void *self, int64_t begin, int64_t end) {
-        const auto &work = *static_cast<Item *>(self);
-        work.function(work.buffers, work.scalars, begin, end);
-      });
+      shares ? runShared(item)
+             : parallelRanges(item.extent, grain, threads, &item, [](void *self, int64_t begin, int64_t end) {
+                 static_cast<Item *>(self)->run(begin, end);
+               });
     return {};
   }
 
@@ -53,11 +58,32 @@ private:
     void *const *buffers;
     const int64_t *scalars;
     int64_t extent;
+
+    void run(int64_t begin, int64_t end) const { function(buffers, scalars, begin, end); }
   };
+  struct Shared {
+    const Item &item;
+    int64_t part; ///< units
+  };
+
+  /// In parts of whole grains, four or so for each thread.
+  void runShared(const Item &item) const {
+    constexpr int64_t kParts = 4;
+    const int64_t grains = (item.extent + grain - 1) / grain;
+    const int64_t most = std::max<int64_t>(int64_t(threads) * kParts, 1);
+    Shared work{item, std::max<int64_t>((grains + most - 1) / most, 1) * grain};
+    parallelTasks((item.extent + work.part - 1) / work.part, threads, &work,
+                  [](void *self, int64_t index, uint32_t) {
+                    const auto &[item, part] = *static_cast<Shared *>(self);
+                    item.run(index * part, std::min((index + 1) * part, item.extent));
+                  });
+  }
+
   std::vector<void *> buffers;
   std::vector<Item> items;
   int64_t grain;
   uint32_t threads;
+  bool shares;
 };
 
 /// A function of kernels/. Copies between spaces are the Copy function on one thread.
