@@ -26,6 +26,7 @@ struct Part {
 const Part kParts[] = {
     {"launches", measureGpuLaunches},
     {"copies", measureGpuCopies},
+    {"host", measureGpuHost},
     {"context", measureGpuContext},
     {"products-bf16", [](GpuCalibration &c) { return measureGpuProducts(c, DType::BF16); }},
     {"products-fp16", [](GpuCalibration &c) { return measureGpuProducts(c, DType::F16); }},

@@ -28,6 +28,7 @@ struct GpuCalibration {
 
 Status measureGpuLaunches(GpuCalibration &calibration);
 Status measureGpuCopies(GpuCalibration &calibration);
+Status measureGpuHost(GpuCalibration &calibration);
 Status measureGpuContext(GpuCalibration &calibration);
 Status measureGpuProducts(GpuCalibration &calibration, DType dtype);
 Status measureGpuRows(GpuCalibration &calibration);
