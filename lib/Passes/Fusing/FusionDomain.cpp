@@ -83,6 +83,9 @@ FusionDomain mlir::ds::ownDomain(Operation *op) {
   FusionDomain domain;
   ArrayRef<int64_t> shape = tensorType(op->getResult(0)).getShape();
   domain.shape.assign(shape.begin(), shape.end());
+  auto convert = dyn_cast<ConvertOp>(op);
+  domain.rounds = convert && tensorType(convert.getInput()).getElementTypeBitWidth() >
+                                 tensorType(convert.getResult()).getElementTypeBitWidth();
   return domain;
 }
 
@@ -94,15 +97,24 @@ static int64_t product(ArrayRef<int64_t> shape) {
   return result;
 }
 
+/// Whether `domain` is of a conversion of what the reductions of `columns` give.
+static bool roundsTotals(const FusionDomain &domain, const FusionDomain &columns) {
+  return domain.rounds && ArrayRef(domain.shape) == ArrayRef(columns.shape).drop_front(columns.split);
+}
+
 std::optional<FusionDomain> mlir::ds::unite(const FusionDomain &a, const FusionDomain &b) {
   using Kind = FusionDomain::Kind;
   if (a.kind == Kind::Columns || b.kind == Kind::Columns) {
     bool same = a.kind == b.kind && a.shape == b.shape && a.split == b.split;
-    return same ? std::optional(a) : std::nullopt;
+    const FusionDomain &columns = a.kind == Kind::Columns ? a : b, &other = a.kind == Kind::Columns ? b : a;
+    return same || roundsTotals(other, columns) ? std::optional(columns) : std::nullopt;
   }
   const FusionDomain &rows = a.kind == Kind::Rows ? a : b, &other = a.kind == Kind::Rows ? b : a;
-  if (rows.kind == Kind::Pointwise)
-    return a.shape == b.shape ? std::optional(a) : std::nullopt;
+  if (rows.kind == Kind::Pointwise) {
+    FusionDomain both = a;
+    both.rounds = false;
+    return a.shape == b.shape ? std::optional(both) : std::nullopt;
+  }
   if (other.kind == Kind::Rows)
     return a.shape == b.shape && a.split == b.split ? std::optional(a) : std::nullopt;
   ArrayRef<int64_t> lead = ArrayRef(rows.shape).take_front(rows.split);

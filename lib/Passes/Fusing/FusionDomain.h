@@ -16,11 +16,13 @@ struct FusionDomain {
   enum class Kind {
     Pointwise, ///< every value has `shape`
     Rows,      ///< values have `shape`, or its first `split` dimensions; reductions remove the others
-    Columns,   ///< reductions remove the first `split` dimensions; only their results leave the group
+    Columns,   ///< reductions remove the first `split` dimensions; only their results leave the group, or
+               ///< what these are rounded to
   };
   Kind kind = Kind::Pointwise;
   SmallVector<int64_t> shape;
   int64_t split = 0;
+  bool rounds = false; ///< pointwise, and nothing but a conversion to a narrower type
 };
 
 /// How `op` may take part in fusion; nullopt when it may not.

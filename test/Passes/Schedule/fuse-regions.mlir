@@ -56,6 +56,23 @@ func.func @keeps_readers_of_a_column_reduction_apart(%x: tensor<4x8xf32>) -> ten
   return %r : tensor<4x8xf32>
 }
 
+// Totals are rounded where they are known; what is done to them otherwise is another kernel's.
+// CHECK-LABEL: @rounds_totals
+func.func @rounds_totals(%x: tensor<64x8xf32>, %y: tensor<64x8xf32>, %old: tensor<8xbf16>) -> (tensor<8xbf16>, tensor<8xbf16>, tensor<8xf32>) {
+  // CHECK: %[[SUMS:.*]]:3 = ds.fused(%arg0, %arg1) : (tensor<64x8xf32>, tensor<64x8xf32>) -> (tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>)
+  // CHECK-DAG: ds.convert %{{.*}} : tensor<8xf32> -> tensor<8xbf16>
+  // CHECK: ds.fused(%[[SUMS]]#{{[12]}}, %arg2)
+  // CHECK: ds.fused(%[[SUMS]]#0) : (tensor<8xf32>) -> tensor<8xf32>
+  %p = ds.mul %x, %y : tensor<64x8xf32>
+  %gain = ds.reduce sum %p dims [0] : tensor<64x8xf32> -> tensor<8xf32>
+  %bias = ds.reduce sum %x dims [0] : tensor<64x8xf32> -> tensor<8xf32>
+  %g = ds.convert %gain : tensor<8xf32> -> tensor<8xbf16>
+  %b = ds.convert %bias : tensor<8xf32> -> tensor<8xbf16>
+  %sum = ds.add %b, %old : tensor<8xbf16>
+  %n = ds.neg %gain : tensor<8xf32>
+  return %g, %sum, %n : tensor<8xbf16>, tensor<8xbf16>, tensor<8xf32>
+}
+
 // E3: exp and add have one domain, but the product between them reads the one and feeds the other.
 // CHECK-LABEL: @keeps_regions_convex_around_a_library_op
 func.func @keeps_regions_convex_around_a_library_op(%x: tensor<4x4xf32>) -> tensor<4x4xf32> {
