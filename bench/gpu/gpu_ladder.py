@@ -1,6 +1,6 @@
 """gpu_ladder.py - one feature after the other, from everything off to everything on.
 
-The first rung waits for each command and uses neither graphs nor cuDNN nor cuBLASLt's GELU. Each further rung switches one
+The first rung waits for each command and uses neither graphs nor cuDNN nor cuBLASLt's GELU and gradients of biases. Each further rung switches one
 thing on, on top of those that held so far; small models are trained on it, and their losses held to the CPU's and to
 PyTorch's on this GPU. A rung that loses a model which the last one had is left out of all that follows.
 """
@@ -12,8 +12,8 @@ import shutil
 
 import gpu_models
 
-OFF = {"DS_CUDA_CHECK": "1", "DS_CUDA_GRAPH": "0", "DS_CUDNN": "0", "DS_CUDA_GELU": "0", "DS_CUPTI": "0",
-       "DS_POISON": "0"}
+OFF = {"DS_CUDA_CHECK": "1", "DS_CUDA_GRAPH": "0", "DS_CUDNN": "0", "DS_CUDA_GELU": "0", "DS_CUDA_BGRAD": "0",
+       "DS_CUPTI": "0", "DS_POISON": "0"}
 CUPTI_ON = {"DS_CUPTI": None}  # a traced run finds the library by itself
 
 
@@ -28,7 +28,8 @@ def uses_cudnn(name):
 # name, what is switched, which models notice, whether it stays on
 RUNGS = [("off", {}, None, True), ("running freely", {"DS_CUDA_CHECK": "0"}, None, True),
          ("graph", {"DS_CUDA_GRAPH": "1"}, None, True), ("cuDNN", {"DS_CUDNN": None}, uses_cudnn, True),
-         ("GELU in products", {"DS_CUDA_GELU": "1"}, is_narrow, True), ("poison", {"DS_POISON": "1"}, None, False)]
+         ("GELU in products", {"DS_CUDA_GELU": "1"}, is_narrow, True),
+         ("gradients of biases in products", {"DS_CUDA_BGRAD": "1"}, is_narrow, True), ("poison", {"DS_POISON": "1"}, None, False)]
 CLOSER = 4  # failures that are run again to hear more of them
 ENOUGH = 3  # models that fail on a rung before any works there: the others are left out
 LIMITS = {False: {"the CPU": 1e-4, "PyTorch": 1e-3}, True: {"the CPU": 2e-2, "PyTorch": 2e-2}}  # by 16 bits

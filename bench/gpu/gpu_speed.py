@@ -19,8 +19,9 @@ DEAREST = 20
 MICRO = 60  # seconds of all single figures together
 WARM = 5  # steps of a measured run that do not count
 AIMS = {"eager": 1.5, "compile": 1.0}
-CALIBRATION = ("launches", "copies", "host", "context", "products-bf16", "rows", "functions", "attention", "products-fp32")
-WAYS = {"graph": {"DS_CUDA_GRAPH": "0"}, "cuDNN": {"DS_CUDNN": "0"}, "GELU in products": {"DS_CUDA_GELU": "0"}}
+CALIBRATION = ("launches", "copies", "context", "products-bf16", "rows", "functions", "attention", "products-fp32")
+WAYS = {"graph": {"DS_CUDA_GRAPH": "0"}, "cuDNN": {"DS_CUDNN": "0"}, "GELU in products": {"DS_CUDA_GELU": "0"},
+        "gradients of biases in products": {"DS_CUDA_BGRAD": "0"}}
 
 
 def measured(r, large):

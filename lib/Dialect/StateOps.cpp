@@ -1,5 +1,6 @@
 //===- StateOps.cpp - Verifiers and effects of states, kernels and commands -----===//
 #include "OpHelpers.h"
+#include "ds/Runtime/Program/ProductForm.h"
 #include "ds/Support/ModelConfig.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -304,7 +305,12 @@ void LaunchOp::getEffects(Effects &effects) {
 ::ds::rt::CommandKind CallOp::getCommandKind() { return ::ds::rt::CommandKind::Library; }
 std::string CallOp::getLabel(SymbolTable &) { return ::ds::rt::spell(getCallee()); }
 int64_t CallOp::getCountedFlops() { return getFlops().value_or(0); }
-int64_t CallOp::getTraffic() { return sizeOfBuffers(getBuffers()); }
+/// The sums of a product's factor count with the launches that make them.
+int64_t CallOp::getTraffic() {
+  bool namesSums =
+      getCallee() == ::ds::rt::LibraryFn::Matmul && getParams().size() == ::ds::rt::kMatmulParams + 1;
+  return sizeOfBuffers(namesSums ? getBuffers().drop_back() : getBuffers());
+}
 
 LogicalResult CallOp::verify() {
   for (int64_t position : getWrites())

@@ -110,6 +110,8 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   updates.staging = options.stagingBytes;
   updates.sets = options.stagingSets;
   manager.addNestedPass<func::FuncOp>(createSplitUpdates(updates));
+  // Launches stand where bufferisation has put them, and nothing orders streams yet.
+  manager.addPass(createJoinBiasGrad());
   // Before anything asks how long a product takes or how much memory.
   if (options.tuning.empty())
     return;

@@ -36,6 +36,7 @@ def parse():
     parser.add_argument("--ranks", type=int, default=1)
     parser.add_argument("--poison", action="store_true", help="fill device memory outside lifetimes with NaNs")
     parser.add_argument("--gelu", choices=["within", "after"], help="who applies GELU: products, or kernels after them")
+    parser.add_argument("--bias-gradients", choices=["within", "apart"], help="who makes gradients of biases: products, or kernels")
     parser.add_argument("--target", default="cuda:sm_90")
     parser.add_argument("--pairs", metavar="DIR", help="the built-in clusters: nodes have two ranks each")
     return parser.parse_known_args()
@@ -65,7 +66,8 @@ def train(args, folder, files, target):
     if name == "cuda":
         fake_cuda.translate(paths["dsx"], folder)
         fake_cuda.use(args.fake, folder, args.ranks)
-        os.environ.update(DS_POISON=str(int(args.poison)), DS_CUDA_GELU=str(int(args.gelu != "after")))
+        os.environ.update(DS_POISON=str(int(args.poison)), DS_CUDA_GELU=str(int(args.gelu != "after")),
+                          DS_CUDA_BGRAD=str(int(args.bias_gradients != "apart")))
     printed = run("ds-run", paths["dsx"], "--device", name, *ranks, "--data", files["data"], "--steps", args.steps, "--log-jsonl",
         paths["jsonl"], "--save-weights", paths["safetensors"] + ".after")
     return compare.read_log(paths["jsonl"]), safetensors_io.load(paths["safetensors"] + ".after"), printed
@@ -80,12 +82,13 @@ def check(args, kind, files, config):
     (log, weights, printed), (expected, expected_weights, _) = (train(args, folder, files, target)
                                                                 for target in (args.target, "cpu"))
     complaints, summary = compare.compare(log, expected, TOLERANCE[kind], TOLERANCE[kind])
-    attention = re.search("; (attention by .*?)(?:; GELU within [^;]*)?; device memory", printed)
+    attention = re.search("; (attention by .*?)(?:; GELU within [^;]*)?(?:; gradients of biases within [^;]*)?; device memory", printed)
     if kind != "fp32" and attention and attention.group(1) != "attention by cuDNN 9.19.0":
         complaints.append(attention.group(1))
-    gelu = re.search(r"; GELU within (\d+) of (\d+) products", printed)
-    if args.gelu and (not gelu or gelu.group(1) != (gelu.group(2) if args.gelu == "within" else "0")):
-        complaints.append(gelu.group(0) if gelu else "no product has GELU")
+    for what, wanted in (("GELU", args.gelu), ("gradients of biases", args.bias_gradients)):
+        found = re.search(rf"; {what} within (\d+) of (\d+) products", printed)
+        if wanted and (not found or found.group(1) != (found.group(2) if wanted == "within" else "0")):
+            complaints.append(found.group(0) if found else f"no product has {what}")
     theirs = {name: np.asarray(value, np.float64) for name, value in expected_weights.items()}
     if set(weights) != set(theirs):
         complaints.append("other weights: " + " ".join(sorted(set(weights) ^ set(theirs))))

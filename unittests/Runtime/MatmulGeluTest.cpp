@@ -43,9 +43,10 @@ struct Product {
     std::vector<const Buffer *> buffers;
     for (uint32_t id : operands)
       buffers.push_back(&b.program.buffers[id]);
-    const Result<uint64_t> bytes = productWorkspaceBytes(
-        describeMatmul(*buffers[0], *buffers[1], *buffers[2], matmulExtras(buffers).bias, params.data()),
-        b.program.threads);
+    const Result<uint64_t> bytes =
+        productWorkspaceBytes(describeMatmul(*buffers[0], *buffers[1], *buffers[2],
+                                             matmulExtras(buffers, params).bias, params.data()),
+                              b.program.threads);
     ASSERT_TRUE(bytes);
     const uint32_t workspace = b.keep({static_cast<int64_t>(*bytes) + 1}, DType::U8);
     b.library(LibraryFn::Matmul, operands, params).workspace = workspace;

@@ -55,6 +55,19 @@ void ds_begin(void *const *buffers, const void *scalars, int64_t begin, int64_t 
     counts[begin] += 1.0f;
 }
 
+/* sums[j] = sum of x[k * params[0] + j] over params[1] rows k; params[0] is the extent. */
+void ds_add_rows(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  const float *x = buffers[0];
+  float *sums = buffers[1];
+  const int64_t columns = ((const int64_t *)scalars)[0], rows = ((const int64_t *)scalars)[1];
+  for (int64_t j = begin; j < end; ++j) {
+    float sum = 0;
+    for (int64_t k = 0; k < rows; ++k)
+      sum += x[k * columns + j];
+    sums[j] = sum;
+  }
+}
+
 /* Takes params[0] milliseconds. */
 void ds_sleep(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
   const int64_t ms = ((const int64_t *)scalars)[0];

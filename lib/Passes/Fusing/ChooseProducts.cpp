@@ -26,7 +26,8 @@ namespace rt = ::ds::rt;
 /// The product of a matmul call, as the runtime sees it.
 static rt::MatmulDesc describe(const RuntimeCall &call) {
   return rt::describeMatmul(call.operand(0), call.operand(1), call.operand(2),
-                            rt::matmulExtras(call.operands()).bias, call.params.data());
+                            rt::matmulExtras(call.operands(), {call.params.data(), call.params.size()}).bias,
+                            call.params.data());
 }
 
 /// The calls of `op` that multiply on the cores of the compute stream, with something to compute.

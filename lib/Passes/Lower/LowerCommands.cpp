@@ -130,6 +130,7 @@ LogicalResult CommandLowering::lower(CallOp call) {
   command.callee = static_cast<uint32_t>(call.getCallee());
   if (failed(addOperands(call.getBuffers())))
     return failure();
+  command.bytes = call.getTraffic();
   for (Attribute param : call.getParams())
     program.params.push_back(toRuntimeParam(param));
   limitInput(call);

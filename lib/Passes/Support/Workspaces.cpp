@@ -26,7 +26,7 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
   }
   if (call.function != rt::LibraryFn::Matmul)
     return rt::libraryWorkspaceBytes(call.function, call.operands(), threads);
-  const rt::Buffer *bias = rt::matmulExtras(call.operands()).bias;
+  const rt::Buffer *bias = rt::matmulExtras(call.operands(), {call.params.data(), call.params.size()}).bias;
   return rt::productWorkspaceBytes(
       rt::describeMatmul(call.operand(0), call.operand(1), call.operand(2), bias, call.params.data()),
       threads, rt::formOf({call.params.data(), call.params.size()}));

@@ -54,7 +54,8 @@ Status Workbench::addWorkspace(Command &command) {
   if (fn == LibraryFn::Matmul) {
     const int64_t *params = program.params.data() + command.firstParam;
     const Result<uint64_t> needed = productWorkspaceBytes(
-        describeMatmul(*operands[0], *operands[1], *operands[2], matmulExtras(operands).bias, params),
+        describeMatmul(*operands[0], *operands[1], *operands[2],
+                       matmulExtras(operands, {params, command.numParams}).bias, params),
         program.threads, formOf({params, command.numParams}));
     if (!needed)
       return needed.error();

@@ -45,8 +45,12 @@ Status BlasLt::check(cublasStatus_t status, const char *what) const {
 }
 
 std::string BlasLt::describe() const {
-  const unsigned all = gelu.within + gelu.after;
-  return all == 0 ? "" : fmt::format("GELU within {} of {} products", gelu.within, all);
+  std::string text;
+  for (const auto &[what, shares] : {std::pair("GELU", gelu), {"gradients of biases", biasGradients}})
+    if (const unsigned all = shares.within + shares.apart)
+      text +=
+          fmt::format("{}{} within {} of {} products", text.empty() ? "" : "; ", what, shares.within, all);
+  return noBiasGradients.empty() ? text : fmt::format("{} ({})", text, noBiasGradients);
 }
 
 } // namespace ds::rt::cuda

@@ -51,16 +51,20 @@ public:
   ~BlasLt();
 
   Status check(cublasStatus_t status, const char *what) const;
-  /// "GELU within 24 of 24 products", for the head of a run; empty without such products.
+  /// "GELU within 24 of 24 products; gradients of biases within 48 of 48 products", for the head of a run;
+  /// empty without such products.
   std::string describe() const;
 
   cublasLtHandle_t handle = nullptr;
   std::string prefix; ///< of keys of choices: device, driver and version
-  /// Products that are followed by GELU or its gradient, by who applies it: the product, or a kernel after
-  /// it.
-  struct {
-    unsigned within = 0, after = 0;
-  } gelu;
+  /// Products that could do more than multiply, by who does it: the product, or kernels.
+  struct Shares {
+    unsigned within = 0, apart = 0;
+  };
+  Shares gelu;          ///< GELU or its gradient
+  Shares biasGradients; ///< sums of a factor
+  /// Why the first product that was asked for sums cannot give them; empty where all can, or none was asked.
+  std::string noBiasGradients;
 
 private:
   BlasLt() = default;

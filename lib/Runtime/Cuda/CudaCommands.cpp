@@ -83,7 +83,22 @@ Status CudaCommands::choose() {
   AlgorithmCache cache = AlgorithmCache::open();
   Status status = libraries->choices->settle(ranks.group(), cache, [this] { context.enter(); });
   libraries->notice = cache.notice();
+  if (status)
+    leaveOut();
   return status;
+}
+
+/// Lets commands do nothing that others do now.
+void CudaCommands::leaveOut() {
+  std::vector<uint32_t> replaced;
+  for (const auto &bound : tasks)
+    for (const auto &task : bound)
+      for (uint32_t command : task->replaced())
+        replaced.push_back(command);
+  for (uint32_t command : replaced) {
+    tasks[command].clear();
+    tasks[command].push_back(std::make_unique<NoTask>());
+  }
 }
 
 Status CudaCommands::issue(uint32_t command, uint32_t microBatch) {

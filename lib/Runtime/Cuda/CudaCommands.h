@@ -36,6 +36,7 @@ private:
   Status checkTarget() const;
   Status loadModule();
   Binding bindingFor(CUstream stream, const std::function<std::byte *(uint32_t buffer)> &place) const;
+  void leaveOut();
 
   const CudaContext &context;
   const CudaStreams &streams;

@@ -2,13 +2,16 @@
 //
 // GELU can be the library's, within the product, or a kernel's after it. Which is faster differs between
 // architectures: products with GELU have been seen to take longer than both commands on Ampere and Ada
-// (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are.
+// (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are. Likewise the sums of a
+// factor, which are a bias's gradient, can be the library's, or those of the kernels that the program has for
+// them: these are bound a second time here, to be timed with the product that leaves them their work.
 //
 //===---------------------------------------------------------------------------===//
 #include "Commands.h"
 #include "Cuda/Binding/AlgorithmChoice.h"
 #include "Cuda/Binding/Choices.h"
 #include "Product.h"
+#include "Program/Execution.h"
 #include "Program/MatmulOperands.h"
 #include "Program/Verify.h"
 
@@ -17,6 +20,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <optional>
 
 namespace ds::rt::cuda {
@@ -30,7 +34,11 @@ public:
   Status describe(const MatmulDesc &desc, const MatmulMemory &memory) { return plain.describe(desc, memory); }
   /// Lets `kernel` follow the product, unless cuBLASLt applies GELU itself, to `memory`, and is faster.
   void addGelu(std::unique_ptr<CudaTask> kernel, const MatmulDesc &desc, const MatmulMemory &memory,
-               const GeluEpilogue &gelu);
+               const Epilogue &gelu);
+  /// Lets the product make the sums of a factor where that is faster than it and `kernels`, which make them
+  /// as the commands `makers`.
+  void addSums(std::vector<std::unique_ptr<CudaTask>> kernels, std::vector<uint32_t> makers,
+               const MatmulDesc &desc, const MatmulMemory &memory, const Epilogue &sums);
   /// What it waits for: an algorithm within so much workspace, timed on `stream`.
   Choice choice(CUstream stream, uint64_t workspaceBytes, const std::string &what);
 
@@ -40,6 +48,7 @@ public:
     Status status = plain.issue(stream);
     return status && after ? after->issue(stream) : status;
   }
+  std::vector<uint32_t> replaced() const override { return isWhole ? makers : std::vector<uint32_t>(); }
 
 private:
   /// One way of computing the command.
@@ -48,6 +57,7 @@ private:
     Product::Algorithm algorithm;
   };
 
+  void noteNoSums(const Error &why);
   bool recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes);
   Result<AlgorithmCache::Value> choose(CUstream stream, uint64_t workspaceBytes, bool byTime);
   Status issueOne(CUstream stream);
@@ -63,19 +73,39 @@ private:
   BlasLt &blas;
   bool tf32;
   Product plain;
-  std::unique_ptr<CudaTask> after; ///< GELU of what `plain` gives; null without GELU
-  std::optional<Product> whole;    ///< with GELU, where cuBLASLt can and may
+  std::unique_ptr<CudaTask> after;               ///< GELU of what `plain` gives; null without GELU
+  std::vector<std::unique_ptr<CudaTask>> before; ///< sums of a factor, while ways are timed
+  std::vector<uint32_t> makers;                  ///< the commands that are bound so; empty without sums
+  std::optional<Product> whole;                  ///< with GELU or sums, where cuBLASLt can and may
   bool isWhole = false;
 };
 
 void MatmulTask::addGelu(std::unique_ptr<CudaTask> kernel, const MatmulDesc &desc, const MatmulMemory &memory,
-                         const GeluEpilogue &gelu) {
+                         const Epilogue &gelu) {
   after = std::move(kernel);
   if (!isSet("DS_CUDA_GELU", true))
     return;
   whole.emplace(blas, tf32);
   if (!whole->describe(desc, memory, gelu))
     whole.reset();
+}
+
+void MatmulTask::addSums(std::vector<std::unique_ptr<CudaTask>> kernels, std::vector<uint32_t> commands,
+                         const MatmulDesc &desc, const MatmulMemory &memory, const Epilogue &sums) {
+  before = std::move(kernels);
+  makers = std::move(commands);
+  if (!isSet("DS_CUDA_BGRAD", true))
+    return;
+  whole.emplace(blas, tf32);
+  if (Status status = whole->describe(desc, memory, sums); !status) {
+    noteNoSums(status.error());
+    whole.reset();
+  }
+}
+
+void MatmulTask::noteNoSums(const Error &why) {
+  if (!makers.empty() && blas.noBiasGradients.empty())
+    blas.noBiasGradients = why.message;
 }
 
 /// Where there are two ways, the first word says which.
@@ -97,7 +127,7 @@ bool MatmulTask::recall(const AlgorithmCache::Value &kept, uint64_t workspaceByt
   return (isWhole ? *whole : plain).recall(words.subspan(1), workspaceBytes);
 }
 
-/// Those with a kernel after the product come first: they are taken where nothing is timed.
+/// Those with kernels beside the product come first: they are taken where nothing is timed.
 Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
   Result<std::vector<Product::Algorithm>> found = plain.candidates(workspaceBytes);
   if (!found)
@@ -110,6 +140,8 @@ Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
   if (found = whole->candidates(workspaceBytes); found)
     for (const Product::Algorithm &algorithm : *found)
       all.push_back({true, algorithm});
+  else
+    noteNoSums(found.error());
   return all;
 }
 
@@ -117,6 +149,9 @@ Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
 Status MatmulTask::issueOne(CUstream stream) {
   if (isWhole)
     return whole->issueOne(stream);
+  for (const std::unique_ptr<CudaTask> &kernel : before)
+    if (Status status = kernel->issue(stream); !status)
+      return status;
   Status status = plain.issueOne(stream);
   return status && after ? after->issue(stream) : status;
 }
@@ -133,7 +168,10 @@ Result<AlgorithmCache::Value> MatmulTask::choose(CUstream stream, uint64_t works
   };
   const auto name = [&](size_t index) {
     const Way &way = (*found)[index];
-    return fmt::format("{}algorithm {:x}", way.isWhole ? "with GELU, " : "",
+    return fmt::format("{}algorithm {:x}",
+                       !way.isWhole     ? ""
+                       : makers.empty() ? "with GELU, "
+                                        : "with sums of a factor, ",
                        fmt::join(way.algorithm.algo.data, "."));
   };
   const Result<size_t> best = fastest(driver, stream, {found->size(), run, name});
@@ -144,7 +182,10 @@ Result<AlgorithmCache::Value> MatmulTask::choose(CUstream stream, uint64_t works
 
 void MatmulTask::count() {
   if (after)
-    ++(isWhole ? blas.gelu.within : blas.gelu.after);
+    ++(isWhole ? blas.gelu.within : blas.gelu.apart);
+  if (!makers.empty())
+    ++(isWhole ? blas.biasGradients.within : blas.biasGradients.apart);
+  before.clear(); // the program's own commands from here on
 }
 
 Choice MatmulTask::choice(CUstream stream, uint64_t workspaceBytes, const std::string &what) {
@@ -164,6 +205,55 @@ Choice MatmulTask::choice(CUstream stream, uint64_t workspaceBytes, const std::s
           [this] { count(); }};
 }
 
+/// Whether both are all elements of one piece of memory, whatever their dimensions.
+bool isSameMemory(const Buffer &x, const Buffer &y) {
+  const auto isPacked = [](const Buffer &buffer) {
+    return extentBytes(buffer) == static_cast<uint64_t>(numElements(buffer)) * byteSize(buffer.dtype);
+  };
+  return x.space == y.space && x.offset == y.offset && x.dtype == y.dtype && x.slots == y.slots &&
+         x.axisStrides == y.axisStrides && numElements(x) == numElements(y) && isPacked(x) && isPacked(y);
+}
+
+/// The kernel among commands [begin, end) that alone touches `buffer`, as the second of its two operands.
+std::optional<uint32_t> findMaker(const Program &p, uint32_t begin, uint32_t end, uint32_t buffer) {
+  for (uint32_t index = end; index-- > begin;) {
+    const Command &command = p.commands[index];
+    const uint32_t *ids = p.operands.data() + command.firstOperand;
+    if (std::find(ids, ids + command.numOperands, buffer) == ids + command.numOperands)
+      continue;
+    const bool isMaker = command.kind == CommandKind::Kernel && command.numOperands == 2 &&
+                         ids[0] != buffer && command.predicate == UINT32_MAX;
+    return isMaker ? std::optional(index) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The one or two kernels of commands[index]'s segment that make its sums of the factor that it reads, in
+/// their order; empty where others do, or where micro-batches have them in places of their own.
+std::vector<uint32_t> findMakers(const Program &p, uint32_t index, Summed summed) {
+  const Command &command = p.commands[index];
+  const uint32_t *ids = p.operands.data() + command.firstOperand;
+  const auto segment = std::find_if(p.segments.begin(), p.segments.end(), [&](const Segment &each) {
+    return each.firstCommand <= index && index - each.firstCommand < each.numCommands;
+  });
+  if (segment == p.segments.end() || numBindings(p, index) != 1)
+    return {};
+  const Buffer &factor = p.buffers[ids[summed == Summed::First ? 0 : 1]];
+  std::vector<uint32_t> makers;
+  uint32_t made = ids[command.numOperands - 1], end = index;
+  while (makers.size() < 2) {
+    const std::optional<uint32_t> maker = findMaker(p, segment->firstCommand, end, made);
+    if (!maker)
+      return {};
+    makers.insert(makers.begin(), *maker);
+    made = p.operands[p.commands[*maker].firstOperand];
+    end = *maker;
+    if (isSameMemory(p.buffers[made], factor))
+      return makers;
+  }
+  return {};
+}
+
 /// "commands[3] (mlp of layer 0): product of 4x6 and 6x5".
 std::string describeProduct(const Program &program, uint32_t index, const MatmulDesc &desc) {
   const auto shape = [&](const MatmulOperand &operand) {
@@ -171,6 +261,22 @@ std::string describeProduct(const Program &program, uint32_t index, const Matmul
   };
   return fmt::format("{}: product of {} and {}", describeCommand(program, index), shape(desc.a),
                      shape(desc.b));
+}
+
+/// Shows `task` the commands whose work it may do.
+Status bindSums(const Binding &binding, uint32_t index, const MatmulOperands &o, MatmulTask &task) {
+  std::vector<uint32_t> makers = findMakers(binding.program, index, o.summed);
+  std::vector<std::unique_ptr<CudaTask>> kernels;
+  for (uint32_t maker : makers) {
+    Result<std::unique_ptr<CudaTask>> kernel = bindKernel(binding, binding.program.commands[maker]);
+    if (!kernel)
+      return kernel.error();
+    kernels.push_back(std::move(*kernel));
+  }
+  if (!makers.empty())
+    task.addSums(std::move(kernels), std::move(makers), o.desc, o.memory,
+                 {.summed = o.summed, .sums = o.factorSums, .sumsType = o.factorSumsType});
+  return {};
 }
 
 } // namespace
@@ -197,6 +303,9 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, uint32_t in
       return kernel.error();
     task->addGelu(std::move(*kernel), o.desc, o.memory, {o.activation, o.geluInput});
   }
+  if (o.summed != Summed::None)
+    if (Status status = bindSums(binding, index, o, *task); !status)
+      return status.error();
   binding.libraries.choices->add(
       task->choice(binding.stream, o.workspaceBytes, describeProduct(p, index, o.desc)));
   return std::unique_ptr<CudaTask>(std::move(task));

@@ -96,13 +96,16 @@ uint32_t alignmentOf(const void *address) {
   return static_cast<uint32_t>(bits & -bits);
 }
 
-cublasLtEpilogue_t epilogueOf(const MatmulDesc &desc, const GeluEpilogue &gelu) {
+/// `flips`: whether the library's first factor is the second.
+cublasLtEpilogue_t epilogueOf(const MatmulDesc &desc, const Epilogue &beside, bool flips) {
   const bool bias = desc.bias >= 0;
-  if (gelu.activation == Activation::GeluGradient)
+  if (beside.summed != Summed::None)
+    return (beside.summed == Summed::Second) == flips ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
+  if (beside.activation == Activation::GeluGradient)
     return CUBLASLT_EPILOGUE_DGELU;
-  if (gelu.activation == Activation::Gelu && gelu.input)
+  if (beside.activation == Activation::Gelu && beside.input)
     return bias ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_AUX;
-  if (gelu.activation == Activation::Gelu)
+  if (beside.activation == Activation::Gelu)
     return bias ? CUBLASLT_EPILOGUE_GELU_BIAS : CUBLASLT_EPILOGUE_GELU;
   if (desc.activation == 1)
     return bias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
@@ -162,8 +165,8 @@ Status Product::makeLayout(int index, const Matrix &matrix, cudaDataType_t type,
   return blas.check(result, "describing a batch");
 }
 
-Status Product::setEpilogue(const MatmulDesc &desc, const void *bias, const GeluEpilogue &gelu) {
-  const cublasLtEpilogue_t epilogue = epilogueOf(desc, gelu);
+Status Product::setEpilogue(const MatmulDesc &desc, const void *bias, const Epilogue &beside, bool flips) {
+  const cublasLtEpilogue_t epilogue = epilogueOf(desc, beside, flips);
   keyText += fmt::format(" epilogue {} beta {}", int(epilogue), desc.accumulate);
   if (Status status = set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue); !status || !bias)
     return status;
@@ -175,22 +178,36 @@ Status Product::setEpilogue(const MatmulDesc &desc, const void *bias, const Gelu
 
 /// GELU's input lies as the result does, of whose type it is. The library wants columns of whole 16 bytes;
 /// what it asks of its address is not said, but depends on it (cublasLt.h): 16 bytes here.
-Status Product::setGeluInput(const GeluEpilogue &gelu, const Matrix &written, cudaDataType_t type,
+Status Product::setGeluInput(const Epilogue &beside, const Matrix &written, cudaDataType_t type,
                              bool isOneCall) {
   constexpr int64_t kDivisor = 8;
-  if (!gelu.input)
+  if (!beside.input)
     return {};
-  if (!isOneCall || written.leading % kDivisor != 0 || alignmentOf(gelu.input) < 16)
+  if (!isOneCall || written.leading % kDivisor != 0 || alignmentOf(beside.input) < 16)
     return Error{ExitCode::Device, "cuBLASLt does not take GELU's input as it lies", ""};
-  keyText += fmt::format(" input aligned {}", alignmentOf(gelu.input));
-  if (Status status = set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, gelu.input); !status)
+  keyText += fmt::format(" input aligned {}", alignmentOf(beside.input));
+  if (Status status = set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, beside.input); !status)
     return status;
   if (Status status = set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, written.leading); !status)
     return status;
   return set(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_DATA_TYPE, static_cast<int32_t>(type));
 }
 
-Status Product::describe(const MatmulDesc &desc, const MatmulMemory &memory, const GeluEpilogue &gelu) {
+/// Gradients of biases have the type of the result (cublasLt.h). How a product whose sum is split adds up
+/// those of its parts is not said: none is asked for.
+Status Product::setSums(const Epilogue &beside, cudaDataType_t type) {
+  if (beside.summed == Summed::None)
+    return {};
+  if (dataType(static_cast<int32_t>(beside.sumsType)) != type)
+    return Error{ExitCode::Device, "cuBLASLt adds up a factor in the type of the result only", ""};
+  mayReduce = false;
+  keyText += fmt::format(" sums aligned {}", alignmentOf(beside.sums));
+  if (Status status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside.sums); !status)
+    return status;
+  return set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, static_cast<int32_t>(type));
+}
+
+Status Product::describe(const MatmulDesc &desc, const MatmulMemory &memory, const Epilogue &beside) {
   const std::optional<cudaDataType_t> in = dataType(desc.a.dtype), out = dataType(desc.result.dtype);
   if (!in || !out)
     return Error{ExitCode::Device, "cuBLASLt multiplies f32, f16 and bf16 only", ""};
@@ -216,10 +233,12 @@ Status Product::describe(const MatmulDesc &desc, const MatmulMemory &memory, con
        {std::pair(CUBLASLT_MATMUL_DESC_TRANSA, &first), {CUBLASLT_MATMUL_DESC_TRANSB, &second}})
     if (Status status = set(which, matrix->transposed ? CUBLAS_OP_T : CUBLAS_OP_N); !status)
       return status;
-  if (Status status = setEpilogue(desc, memory.bias, gelu); !status)
+  if (Status status = setEpilogue(desc, memory.bias, beside, flips); !status)
     return status;
   const bool isOneCall = flips && batch.count == 1 && batch.starts.size() == 1;
-  if (Status status = setGeluInput(gelu, written, *out, isOneCall); !status)
+  if (Status status = setGeluInput(beside, written, *out, isOneCall); !status)
+    return status;
+  if (Status status = setSums(beside, *out); !status)
     return status;
   const Matrix *matrices[] = {&first, &second, &written};
   const int64_t strides[] = {batch.strides[one], batch.strides[other], batch.strides[2]};
@@ -248,7 +267,9 @@ Result<std::vector<cublasLtMatmulHeuristicResult_t>> Product::candidates(uint64_
   if (Status status = blas.check(blas.preferenceCreate(&preference), "making a preference"); !status)
     return status.error();
   // Reductions in place depend on who comes first; the others do not.
-  const uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
+  const uint32_t schemes =
+      mayReduce ? CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE | CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE
+                : CUBLASLT_REDUCTION_SCHEME_NONE;
   blas.preferenceSet(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &workspaceBytes,
                      sizeof workspaceBytes);
   blas.preferenceSet(preference, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, &schemes, sizeof schemes);

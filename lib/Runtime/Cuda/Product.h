@@ -12,11 +12,15 @@
 
 namespace ds::rt::cuda {
 
-/// GELU or its gradient by the library, of the f32 sums. Its headers do not say which form its GELU has;
-/// PyTorch (pull request 104061), XLA's rewriter of products and llm.c take it for the tanh form.
-struct GeluEpilogue {
+/// What the library does beside a product.
+/// GELU or its gradient is of the f32 sums. Its headers do not say which form its GELU has; PyTorch (pull
+/// request 104061), XLA's rewriter of products and llm.c take it for the tanh form.
+struct Epilogue {
   Activation activation = Activation::None; ///< that, Gelu or GeluGradient
   void *input = nullptr;                    ///< what GELU is taken of: written or read, or null
+  Summed summed = Summed::None;             ///< which factor it adds up, along the dimension that goes
+  void *sums = nullptr;                     ///< into these, of type sumsType
+  DType sumsType = DType::F32;
 };
 
 /// One matrix of a product as the library sees it, by columns.
@@ -36,7 +40,7 @@ public:
   ~Product();
 
   /// Fails where the library cannot be asked for the product in this way.
-  Status describe(const MatmulDesc &desc, const MatmulMemory &memory, const GeluEpilogue &gelu = {});
+  Status describe(const MatmulDesc &desc, const MatmulMemory &memory, const Epilogue &beside = {});
   /// What the library proposes within so much workspace, best first; at least one.
   Result<std::vector<Algorithm>> candidates(uint64_t workspaceBytes);
   void take(const Algorithm &chosen) {
@@ -59,8 +63,9 @@ private:
   };
 
   Status makeLayout(int index, const Matrix &matrix, cudaDataType_t type, int64_t batch, int64_t stride);
-  Status setEpilogue(const MatmulDesc &desc, const void *bias, const GeluEpilogue &gelu);
-  Status setGeluInput(const GeluEpilogue &gelu, const Matrix &written, cudaDataType_t type, bool isOneCall);
+  Status setEpilogue(const MatmulDesc &desc, const void *bias, const Epilogue &beside, bool flips);
+  Status setGeluInput(const Epilogue &beside, const Matrix &written, cudaDataType_t type, bool isOneCall);
+  Status setSums(const Epilogue &beside, cudaDataType_t type);
   template <class T>
   Status set(cublasLtMatmulDescAttributes_t which, const T &value) {
     return blas.check(blas.descSet(operation, which, &value, sizeof value), "describing a product");
@@ -78,6 +83,7 @@ private:
   void *workspace = nullptr;
   size_t workspaceUsed = 0;
   float beta = 0;
+  bool mayReduce = true; ///< whether parts of a sum may be added up after the product
   std::string keyText;
 };
 

@@ -64,8 +64,13 @@ uint64_t cudaWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operand
   return 0;
 }
 
-MatmulExtras matmulExtras(std::span<const Buffer *const> operands) {
+MatmulExtras matmulExtras(std::span<const Buffer *const> operands, std::span<const int64_t> params) {
   MatmulExtras extras;
+  if (summedOf(params) != Summed::None && operands.size() > 3) {
+    extras.sumsIndex = static_cast<uint32_t>(operands.size()) - 1;
+    extras.sums = operands.back();
+    operands = operands.first(extras.sumsIndex);
+  }
   for (uint32_t k = 3; k < operands.size(); ++k)
     if (operands[k]->shape.size() == 1) {
       extras.bias = operands[k];
@@ -101,7 +106,7 @@ MatmulExtras matmulExtras(const Program &program, const Command &command) {
   std::vector<const Buffer *> operands;
   for (uint32_t k = 0; k < command.numOperands; ++k)
     operands.push_back(&program.buffers[program.operands[command.firstOperand + k]]);
-  return matmulExtras(operands);
+  return matmulExtras(operands, {program.params.data() + command.firstParam, command.numParams});
 }
 
 } // namespace ds::rt

@@ -16,6 +16,9 @@ struct MatmulOperands {
   void *geluInput; ///< what GELU is taken of: written or read, or null
   uint64_t workspaceBytes;
   ProductForm form;
+  Summed summed;    ///< of which factor there are sums
+  void *factorSums; ///< those, of type factorSumsType; or null
+  DType factorSumsType;
 
   bool hasGelu() const { return activation >= Activation::Gelu; }
   /// Memory of the product alone: before GELU its sums are GELU's input, where that is wanted.
@@ -41,7 +44,10 @@ MatmulOperands matmulOperands(const Program &program, const Command &command, co
           static_cast<Activation>(params[3]),
           extras.input ? address(ids[extras.inputIndex]) : nullptr,
           planned ? extentBytes(buffers[command.workspace]) : 0,
-          formOf({params, command.numParams})};
+          formOf({params, command.numParams}),
+          summedOf({params, command.numParams}),
+          extras.sums ? address(ids[extras.sumsIndex]) : nullptr,
+          extras.sums ? extras.sums->dtype : DType::F32};
 }
 
 } // namespace ds::rt

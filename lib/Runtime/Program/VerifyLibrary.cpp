@@ -82,8 +82,14 @@ Status verifyGelu(const OperandChecker &c, const MatmulExtras &extras) {
 /// As many operands and params as a product has, and of a form one that there is, of parts with a size. What
 /// the form asks of the product is checked where that is known.
 Status verifyForm(const OperandChecker &c) {
-  const bool hasForm = c.numParams() == kMatmulParams + kFormParams;
-  DS_CHECK(c.counts(3, 5, hasForm ? kMatmulParams + kFormParams : kMatmulParams));
+  const bool hasForm = c.numParams() == kMatmulParams + kFormParams,
+             hasSums = c.numParams() == kMatmulParams + 1;
+  DS_CHECK(c.counts(hasSums ? 4 : 3, hasSums ? 4 : 5,
+                    kMatmulParams + (hasForm   ? kFormParams
+                                     : hasSums ? 1
+                                               : 0)));
+  if (hasSums)
+    return c.flag(kMatmulParams, static_cast<int64_t>(kLastSummed));
   if (!hasForm)
     return {};
   DS_CHECK(c.flag(kMatmulParams, static_cast<int64_t>(kLastProductKind)));
@@ -91,6 +97,21 @@ Status verifyForm(const OperandChecker &c) {
     if (c.param(k) < 0)
       return refuse("{} is made in parts of {}", c.where(), c.param(k));
   return {};
+}
+
+/// The sums of a factor, beside a product of matrices that does nothing else.
+Status verifySums(const OperandChecker &c, const MatmulExtras &extras) {
+  if (!extras.sums)
+    return {};
+  const auto summed = static_cast<Summed>(c.param(kMatmulParams));
+  if (c.param(3) != 0)
+    return refuse("{} has an activation, which a product with sums of a factor does not", c.where());
+  for (unsigned k = 0; k < 3; ++k)
+    DS_CHECK(c.rank(k, 2));
+  DS_CHECK(c.dtype(extras.sumsIndex, {c.operand(0).dtype, DType::F32}));
+  DS_CHECK(c.shape(extras.sumsIndex, {c.operand(2).shape[summed == Summed::First ? 0 : 1]}));
+  DS_CHECK(c.unitInnermost(extras.sumsIndex));
+  return c.written(extras.sumsIndex, {0, 1, 2});
 }
 
 Status verifyMatmul(const OperandChecker &c) {
@@ -102,9 +123,9 @@ Status verifyMatmul(const OperandChecker &c) {
   DS_CHECK(c.isFloat(0));
   DS_CHECK(c.sameType(1, 0));
   DS_CHECK(c.dtype(2, {c.operand(0).dtype, DType::F32}));
-  for (unsigned k = 3; k < c.numOperands(); ++k)
-    DS_CHECK(c.sameType(k, 0));
   const MatmulExtras extras = c.extras();
+  for (unsigned k = 3; k < c.numOperands() && !extras.sums; ++k)
+    DS_CHECK(c.sameType(k, 0));
   if (extras.count() + 3 != c.numOperands())
     return refuse("{} has two operands of one kind after its result", c.where());
   for (unsigned k = 0; k < 3; ++k) {
@@ -132,6 +153,7 @@ Status verifyMatmul(const OperandChecker &c) {
     DS_CHECK(c.unitInnermost(extras.biasIndex));
   }
   DS_CHECK(verifyGelu(c, extras));
+  DS_CHECK(verifySums(c, extras));
   return c.written(2, {0, 1, 3, 4});
 }
 

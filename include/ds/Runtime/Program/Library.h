@@ -4,9 +4,9 @@
 // buffers' strides say, but the innermost dimension has stride 1 unless the text says otherwise. All shapes
 // are those of this rank. The CPU implementations live in kernels/ and in the oneDNN plugin.
 //
-//   Matmul                operands: a, b, result[, bias][, h]
+//   Matmul                operands: a, b, result[, bias][, h][, sums]
 //                         params: transposeA, transposeB, accumulate, activation[, kind, rows, columns,
-//                         depth]
+//                         depth] [, summed]
 //     a and b are f32, bf16 or f16, both alike, and so is bias; result is of that type or f32, rounded once.
 //     result[..., M, N] = act(a * b + bias (+ result if accumulate)); a is [..., M, K], or [..., K, M] when
 //     transposeA; b is [..., K, N], or [..., N, K] when transposeB. Leading (batch) dimensions are equal, or
@@ -15,7 +15,11 @@
 //     GELU is the tanh form, of products of 16 bits that accumulate nothing. h, of result's type and shape,
 //     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
 //     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
-//     gradient, as two commands would. The last four params, or none: the CPU's form (ProductForm.h).
+//     gradient, as two commands would. Four params more: the CPU's form (ProductForm.h).
+//     One param more: summed, and the last operand is sums, of a's type or f32. 1: [M], what each row of a
+//     adds up to as it is multiplied; 2: [N], each column of b. Kernels before the product have made it, and
+//     nothing reads it before the product is done. A GPU may leave them out and let the product make it; the
+//     CPU leaves it as it is. Such a product has matrices of two dimensions, no bias and no activation.
 //   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes]
 //                         params: causal, scale (double)[, window, cap (double)]
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
@@ -78,6 +82,7 @@
 #ifndef DS_RUNTIME_PROGRAM_LIBRARY_H
 #define DS_RUNTIME_PROGRAM_LIBRARY_H
 
+#include "ds/Runtime/Program/ProductForm.h"
 #include "ds/Runtime/Program/Program.h"
 
 #include <span>
@@ -100,11 +105,22 @@ uint64_t cudaWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operand
 struct MatmulExtras {
   const Buffer *bias = nullptr;
   const Buffer *input = nullptr;          ///< of GELU: h
+  const Buffer *sums = nullptr;           ///< of rows of a or columns of b
   uint32_t biasIndex = 0, inputIndex = 0; ///< among the operands, where they are there
-  unsigned count() const { return (bias ? 1 : 0) + (input ? 1 : 0); }
+  uint32_t sumsIndex = 0;                 ///< likewise
+  unsigned count() const { return (bias ? 1 : 0) + (input ? 1 : 0) + (sums ? 1 : 0); }
 };
-MatmulExtras matmulExtras(std::span<const Buffer *const> operands);
+/// `params` are the command's.
+MatmulExtras matmulExtras(std::span<const Buffer *const> operands, std::span<const int64_t> params);
 MatmulExtras matmulExtras(const Program &program, const Command &command);
+
+/// The factor of which a Matmul command has sums.
+enum class Summed : int64_t { None, First, Second };
+inline constexpr Summed kLastSummed = Summed::Second;
+/// What the params of a Matmul command say of that.
+inline Summed summedOf(std::span<const int64_t> params) {
+  return params.size() == kMatmulParams + 1 ? static_cast<Summed>(params[kMatmulParams]) : Summed::None;
+}
 
 /// What Matmul does with the sums.
 enum class Activation : int64_t { None, Relu, Gelu, GeluGradient };

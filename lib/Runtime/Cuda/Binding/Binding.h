@@ -11,6 +11,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ds::rt::cuda {
 
@@ -28,9 +29,11 @@ class CudaTask {
 public:
   virtual ~CudaTask() = default;
   virtual Status issue(CUstream stream) = 0;
+  /// Commands before it, by index, that need not run: it does what they do. Known once choices are made.
+  virtual std::vector<uint32_t> replaced() const { return {}; }
 };
 
-/// A command that has nothing to do: an empty tensor.
+/// A command that has nothing to do: an empty tensor, or another command does it.
 class NoTask final : public CudaTask {
   Status issue(CUstream) override { return {}; }
 };

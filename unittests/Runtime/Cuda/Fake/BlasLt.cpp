@@ -1,10 +1,12 @@
 //===- BlasLt.cpp - cuBLASLt on the fake device ----------------------------------------===//
 //
 // Products as the library documents them, by columns, one element after another in f32. Two algorithms are
-// offered, of which the second needs more workspace and operands that lie on 16 bytes; both give the same.
-// The workspace must lie on 256 bytes. GELU is the tanh form, of the f32 sums. DS_FAKE_GELU: how many
-// pieces of work products with GELU take longer; 0: there are none. DS_FAKE_REFUSES="1 2" ("* 1 2"): rank 1
-// cannot run algorithm 2 (no rank 1 and 2); DS_FAKE_SLOW, of the same form: it takes longer.
+// offered, of which the second splits sums, for which it needs more workspace, and wants operands that lie on
+// 16 bytes; both give the same. The workspace must lie on 256 bytes. GELU is the tanh form, of the f32 sums.
+// Sums of a factor are formed in f32, of the type of the result, and are not there for split ones.
+// DS_FAKE_GELU, DS_FAKE_BGRAD: how many pieces of work products with GELU, or with sums, take longer; 0:
+// there are none. DS_FAKE_REFUSES="1 2" ("* 1 2"): rank 1 cannot run algorithm 2 (no rank 1 and 2);
+// DS_FAKE_SLOW, of the same form: it takes longer.
 //
 //===---------------------------------------------------------------------------===//
 #include "Elements.h"
@@ -73,12 +75,19 @@ struct Product {
   static bool hasGelu(int epilogue) {
     return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0 || epilogue == CUBLASLT_EPILOGUE_DGELU;
   }
+  static bool hasSums(int epilogue) {
+    return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+  }
+  char *sums() const { return operation.get<char *>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr); }
   char *geluInput() const {
     return operation.get<char *>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr);
   }
   int64_t geluLeading() const { return operation.get<int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0); }
-  /// Whether GELU's input lies as the library asks.
+  /// Whether GELU's input, or sums of a factor, lie as the library asks.
   bool isValid() const {
+    if (hasSums(epilogue()))
+      return sums() && reinterpret_cast<uintptr_t>(sums()) % width(d) == 0 && d.batch() == 1 &&
+             operation.get<int32_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, d.type) == d.type;
     if (!hasGelu(epilogue()) || !(epilogue() & 128))
       return true;
     return geluInput() && geluLeading() % 8 == 0 && geluLeading() >= d.rows && d.batch() == 1 &&
@@ -87,7 +96,27 @@ struct Product {
 
   static int64_t width(const Layout &layout) { return layout.type == CUDA_R_32F ? 4 : 2; }
 
+  /// Adds up rows of A, or columns of B, over the dimension that goes.
+  void addUp(const Layout &layout, const char *at, bool isFirst) const {
+    const bool transposed =
+        operation.get<int32_t>(isFirst ? CUBLASLT_MATMUL_DESC_TRANSA : CUBLASLT_MATMUL_DESC_TRANSB, 0) !=
+        CUBLAS_OP_N;
+    const bool alongRows = transposed == isFirst; // the dimension that goes is the one that lies together
+    const int64_t inner = alongRows ? layout.rows : layout.columns,
+                  outer = alongRows ? layout.columns : layout.rows;
+    for (int64_t i = 0; i < outer; ++i) {
+      float sum = 0;
+      for (int64_t k = 0; k < inner; ++k)
+        sum += load(at, alongRows ? k + i * layout.leading : i + k * layout.leading, layout.type);
+      store(sums(), i, d.type, sum);
+    }
+  }
+
   void run() const {
+    if (epilogue() == CUBLASLT_EPILOGUE_BGRADA)
+      addUp(a, pa, true);
+    if (epilogue() == CUBLASLT_EPILOGUE_BGRADB)
+      addUp(b, pb, false);
     const bool ta = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_TRANSA, 0) != CUBLAS_OP_N;
     const bool tb = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_TRANSB, 0) != CUBLAS_OP_N;
     const int64_t inner = ta ? a.rows : a.columns;
@@ -209,8 +238,13 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   if (Product::hasGelu(Product::epilogueOf(*reinterpret_cast<Attributes *>(operation))) &&
       setting("DS_FAKE_GELU", 1) == 0)
     return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool hasSums = Product::hasSums(Product::epilogueOf(*reinterpret_cast<Attributes *>(operation)));
+  if (hasSums && setting("DS_FAKE_BGRAD", 1) == 0)
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  const bool splits =
+      wishes.get<uint32_t>(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, CUBLASLT_REDUCTION_SCHEME_MASK) != 0;
   for (uint64_t i = 0; i < 2 && *count < requested; ++i)
-    if (i * 4096 <= limit && (i == 0 || aligned >= 16)) {
+    if (i * 4096 <= limit && (i == 0 || (aligned >= 16 && splits))) {
       results[*count] = {};
       results[*count].algo.data[0] = i + 1;
       results[(*count)++].workspaceSize = i * 4096;
@@ -236,7 +270,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                               cudaStream_t stream) {
   const int epilogue = Product::epilogueOf(*reinterpret_cast<Attributes *>(operation));
   call("cublasLtMatmul " + std::to_string(algorithm->data[0]) +
-       (Product::hasGelu(epilogue) ? " epilogue " + std::to_string(epilogue) : ""));
+       (Product::hasGelu(epilogue) || Product::hasSums(epilogue) ? " epilogue " + std::to_string(epilogue)
+                                                                 : ""));
   const auto misaligned = [](const void *address, uintptr_t bytes) {
     return reinterpret_cast<uintptr_t>(address) % bytes != 0;
   };
@@ -255,9 +290,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                         static_cast<char *>(d),
                         *static_cast<const float *>(alpha),
                         *static_cast<const float *>(beta)};
-  if (!product.isValid())
+  if (!product.isValid() || (Product::hasSums(epilogue) && algorithm->data[0] == 2))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const uint64_t delay = (Product::hasGelu(epilogue) ? setting("DS_FAKE_GELU", 0) : 0) +
+  const uint64_t delay = (Product::hasGelu(epilogue)   ? setting("DS_FAKE_GELU", 0)
+                          : Product::hasSums(epilogue) ? setting("DS_FAKE_BGRAD", 0)
+                                                       : 0) +
                          (names("DS_FAKE_SLOW", algorithm->data[0]) ? 2 : 0);
   const CUresult result = enqueue(reinterpret_cast<CUstream>(stream), [product, delay] {
     state().clock += static_cast<double>(delay);
