@@ -32,6 +32,10 @@ TEST(VerifyLibrary, Matmul) {
     p.buffers[2].strides = {0, 1};
   }),
               HasSubstr("stride 0 in dimension 0"));
+  EXPECT_THAT(c.after([](Program &p) {
+    p.buffers[2].strides = {5, 1};
+  }),
+              HasSubstr("operand 2, of which elements share bytes: shape [4x6], strides [5, 1]"));
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 2; }),
               HasSubstr("has 2 operands, expected 3 to 5"));
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numParams = 3; }),

@@ -60,6 +60,33 @@ TEST(VerifyLibrary, CrossEntropyWithGradient) {
   EXPECT_THAT(capped.after(workspace(16)), HasSubstr("has a cap of -2, expected 0 or a positive f32"));
 }
 
+/// Leaves 9 elements of each row of operand `k`, which is of rank 2, and puts rows `pitch` elements apart.
+auto layApart(uint32_t k, int64_t pitch) {
+  return [=](Program &p) { p.buffers[k].shape[1] = 9, p.buffers[k].strides[0] = pitch; };
+}
+
+/// Rows of logits may lie apart, in place too, but not over one another nor beyond what is theirs.
+TEST(VerifyLibrary, CrossEntropyOfRowsApart) {
+  const OneCommand both(LibraryFn::CrossEntropyWithGradient,
+                        {{{4, 12}, F}, {{4}, I}, {{}, F}, {{}, F}, {{}, F}, {{4, 12}, F}}, {-100});
+  const auto after = [&](std::initializer_list<std::function<void(Program &)>> changes) {
+    return both.after([&](Program &p) {
+      workspace(16)(p);
+      for (const auto &change : changes)
+        change(p);
+    });
+  };
+  EXPECT_EQ(after({layApart(0, 12), layApart(5, 12)}), "accepted");
+  EXPECT_EQ(after({layApart(0, 12), layApart(5, 9)}), "accepted");
+  EXPECT_EQ(after({layApart(0, 12), layApart(5, 12), alias(5, 0)}), "accepted") << "in place";
+  EXPECT_THAT(after({layApart(0, 12), layApart(5, 9), alias(5, 0)}),
+              HasSubstr("shares bytes with operand 0"));
+  EXPECT_THAT(after({layApart(0, 12), layApart(5, 8)}),
+              HasSubstr("writes operand 5, of which elements share bytes: shape [4x9], strides [8, 1]"));
+  // 3 * 14 + 9 elements are more than the 48 that are there.
+  EXPECT_THAT(after({layApart(0, 14), layApart(5, 12)}), HasSubstr("lifetime"));
+}
+
 TEST(VerifyLibrary, CrossEntropyWithACap) {
   const OneCommand forward(LibraryFn::CrossEntropyForward,
                            {{{4, 9}, F}, {{4}, I}, {{}, F}, {{4}, F}, {{}, F}}, {-100, bits(30)});

@@ -105,6 +105,9 @@ public:
     for (size_t d = 0; d < b.shape.size(); ++d)
       if (b.shape[d] > 1 && b.strides[d] == 0)
         return refuse("{} writes operand {}, which has stride 0 in dimension {}", where(), k, d);
+    if (!hasDistinctElements(b))
+      return refuse("{} writes operand {}, of which elements share bytes: shape [{}], strides [{}]", where(),
+                    k, fmt::join(b.shape, "x"), fmt::join(b.strides, ", "));
     for (unsigned other : others)
       if (other < numOperands() && mayOverlap(b, operand(other), program.mesh))
         return refuse("{} writes operand {}, which shares bytes with operand {}", where(), k, other);

@@ -119,6 +119,21 @@ bool interleaved(const Buffer &a, const Buffer &b, uint64_t stride) {
 
 } // namespace
 
+bool hasDistinctElements(const Buffer &buffer) {
+  std::vector<std::pair<int64_t, int64_t>> dims; // (stride, size)
+  for (size_t d = 0; d < buffer.shape.size(); ++d)
+    if (buffer.shape[d] > 1)
+      dims.emplace_back(buffer.strides[d], buffer.shape[d]);
+  std::sort(dims.begin(), dims.end());
+  int64_t last = 0; // of the elements that the dimensions so far reach
+  for (const auto &[stride, size] : dims) {
+    if (stride <= last)
+      return false;
+    last += (size - 1) * stride;
+  }
+  return true;
+}
+
 bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh) {
   // Windows that move together keep their distance; others are compared by all that they reach.
   const bool together = a.axisStrides == b.axisStrides && haveSameSlots(a, b);

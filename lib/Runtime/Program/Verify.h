@@ -51,6 +51,10 @@ bool haveSameSlots(const Buffer &a, const Buffer &b);
 /// Bytes from the buffer's window on one rank to that on the next one along `axis`.
 uint64_t axisStride(const Buffer &buffer, unsigned axis);
 
+/// Whether no two elements of `buffer` share a byte: by stride, each dimension steps over all that those
+/// below it reach. True of all windows that are cut out of packed memory; errs on the side of false.
+bool hasDistinctElements(const Buffer &buffer);
+
 /// Whether any byte of an element of `a` can be one of `b` in one command, on any rank. Exact for views of
 /// one parent that are cut along a dimension; otherwise errs on the side of true.
 bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh);
