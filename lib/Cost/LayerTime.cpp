@@ -7,6 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "LayerTime.h"
 
+#include "ds/Cost/RowPitch.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -32,15 +34,17 @@ struct Part {
 };
 } // namespace
 
+/// Whether rows of so many elements of 16 bits begin at no multiple of 16 bytes.
+static bool isUnaligned(double row) { return std::fmod(row * 2, static_cast<double>(kRowUnit)) != 0; }
+
 /// A product of a batch of matrices [m, k] and [k, n] without gaps between rows.
 static Matmul product(double m, double n, double k, double batch = 1) {
-  constexpr double kAligned = 8; // elements of 16 bits
-  const bool isResultUnaligned = std::fmod(n, kAligned) != 0;
+  const bool isResultUnaligned = isUnaligned(n);
   return {.m = m,
           .n = n,
           .k = k,
           .batch = batch,
-          .isUnaligned = isResultUnaligned || std::fmod(k, kAligned) != 0,
+          .isUnaligned = isResultUnaligned || isUnaligned(k),
           .isResultUnaligned = isResultUnaligned};
 }
 
@@ -147,8 +151,11 @@ double logitSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rat
   Part p(shape, plan);
   double columns = static_cast<double>(shape.vocab) / p.t;
   // Three products: of the gradients the logits are an operand. The loss reads and writes fp32 logits three
-  // times.
-  const Matmul logits = product(p.tokens, columns, p.h);
+  // times. Rows of logits lie apart where that helps: only products and the loss see them.
+  Matmul logits = product(p.tokens, columns, p.h);
+  const double row = std::ceil(columns); // of the rank that has most
+  logits.isResultUnaligned = isUnaligned(row) && !rowPitch(static_cast<int64_t>(row), 2);
+  logits.isUnaligned = logits.isResultUnaligned || isUnaligned(p.h);
   Matmul gradient = logits;
   gradient.isResultUnaligned = false;
   return rates.matmulSeconds(logits, plan.dtype) + 2 * rates.matmulSeconds(gradient, plan.dtype) +

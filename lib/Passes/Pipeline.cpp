@@ -112,6 +112,9 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   manager.addNestedPass<func::FuncOp>(createSplitUpdates(updates));
   // Launches stand where bufferisation has put them, and nothing orders streams yet.
   manager.addPass(createJoinBiasGrad());
+  // Who shares memory with whom is settled, and nothing has yet asked how long a product takes or what memory
+  // is.
+  manager.addPass(createAlignRows());
   // Before anything asks how long a product takes or how much memory.
   if (options.tuning.empty())
     return;

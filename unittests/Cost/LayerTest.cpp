@@ -62,6 +62,26 @@ TEST(Layer, ProductsByTheirOperations) {
               1e-12);
 }
 
+/// Rows of logits lie apart, also where two ranks share 50257 words; 105 words and inner activations do not.
+TEST(Layer, OddRowsOfLogitsCostNoMore) {
+  const Rates rates(config::builtinCluster("h200"));
+  ParallelPlan plan;
+  plan.microBatch = 16, plan.dtype = DType::BF16;
+  auto logits = [&](int64_t vocab) {
+    ModelShape shape = smallGpt();
+    shape.vocab = vocab;
+    return termOf(estimateStep(shape, plan, rates), "logits");
+  };
+  EXPECT_NEAR(logits(50257) / logits(50304), 1, 0.01);
+  EXPECT_GT(logits(105) / logits(112), 1.05);
+  ModelShape odd = smallGpt(), even = smallGpt();
+  odd.ffn = 4093, even.ffn = 4096;
+  EXPECT_GT(estimateStep(odd, plan, rates).layer.forward,
+            1.5 * estimateStep(even, plan, rates).layer.forward);
+  plan.tp = 2;
+  EXPECT_NEAR(logits(50257) / logits(50304), 1, 0.01);
+}
+
 TEST(Layer, FrameworksAddTheirLaunches) {
   config::Cluster cluster = plain(kRate, kFast);
   ParallelPlan plan;

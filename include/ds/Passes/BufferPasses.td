@@ -189,4 +189,29 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
                         "bytes of each of the two pieces of host memory through which storage is moved">];
 }
 
+def AlignRows : Pass<"ds-align-rows", "::mlir::ModuleOp"> {
+  let summary = "Begins rows that products on CUDA read at multiples of 16 bytes";
+  let description = [{
+    Tensor cores are fed by kernels that load 16 bytes at a time; rows that begin elsewhere go by kernels that take several times
+    as long. On CUDA, rows of an allocation that a product reads or writes and that are no multiple of 16 bytes lie further apart
+    than they are long: by whole 128 bytes where that makes them longer by at most 1/64, else by whole 16 where it is at most
+    1/16. The allocation has the longer rows, so that plans count them; commands name windows of it.
+
+    Requires: phase scheduled.
+    Ensures: (E1) an allocation of rank 2 or more of the device's memory, whose readers and writers are products,
+    cross-entropies and kernels that reduce rows, a product among them, has rows of whole 16 bytes, where these are worth it;
+    (E2) no command reads or writes what lies between rows; (E3) a launch whose buffers have other strides than before has a kernel
+    for them, and no kernel is left that nothing launches for that reason; (E4) what another kernel, a copy, a collective or
+    another function reads or writes, what a product with GELU makes, what has a window across the ends of rows, and all
+    states, inputs and other targets are as before.
+
+    ```
+    %x = ds.alloc activations : <64x257xbf16>, [257, 1]        %m = ds.alloc activations : <64x264xbf16>, [264, 1]
+    ds.call matmul(%h, %w, %x) ...                        ->   %x = ds.view %m offset 0 : ... -> <64x257xbf16>, [264, 1]
+                                                               ds.call matmul(%h, %w, %x) ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 #endif // DS_BUFFER_PASSES

@@ -24,7 +24,7 @@ WORKS_ON = {
     "offload-states": "sharded", "rematerialize-cheap": "sharded", "offload-updates": "resident", "place-states": "resident",
     "verify-resident": "resident", "normalize-shapes": "resident", "join-loss": "resident",
     "fuse-regions": "resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "resident",
-    "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "speculate-updates": "scheduled", "choose-products": "scheduled", "join-bias-grad": "scheduled", "release-stored": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
+    "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "speculate-updates": "scheduled", "align-rows": "scheduled", "choose-products": "scheduled", "join-bias-grad": "scheduled", "release-stored": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
     "group-launches": "scheduled", "insert-events": "scheduled", "split-gathers": "scheduled", "verify-scheduled": "scheduled planned",
     "assign-workspaces": "scheduled", "plan-memory": "scheduled", "verify-planned": "planned",
     "verify-collectives": "scheduled planned"}
