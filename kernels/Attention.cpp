@@ -17,6 +17,7 @@ struct Running {
   alignas(64) float rescale[kTile]; ///< of what was summed before the last tile
   alignas(64) float queries[kMaxHead * kTile];
   alignas(64) float scores[kTile * kTile];
+  alignas(64) float factors[kTile * kTile]; ///< of probabilities, where some are dropped
   alignas(64) float values[kTile * kMaxHead];
   alignas(64) float rows[kTile * kMaxHead]; ///< of the operand at hand, where it is not f32
 };
@@ -51,6 +52,15 @@ DS_INLINE void rescaleValues(Running &run, int64_t rows, int64_t size) {
     for (int64_t d = 0; d < size; ++d)
       row[d] *= run.rescale[t];
   }
+}
+
+/// Drops some of a tile's exponentials, of which the sums are taken.
+void dropScores(const Attention &op, Running &run, int64_t b, int64_t h, int64_t t0, int64_t rows, int64_t s0,
+                int64_t numKeys) {
+  op.drawFactors(run.factors, b, h, t0, rows, s0, numKeys);
+  for (int64_t s = 0; s < numKeys; ++s)
+    for (int64_t t = 0; t < rows; ++t)
+      run.scores[s * kTile + t] *= run.factors[s * kTile + t];
 }
 
 template <class T>
@@ -91,6 +101,8 @@ void forwardTile(const Attention &op, int64_t b, int64_t h, int64_t t0) {
     for (int column = 0; column < kTileVecs; ++column)
       softmaxColumn(run, column, numKeys);
     rescaleValues(run, rows, op.size);
+    if (op.dropout.isDrawn)
+      dropScores(op, run, b, h, t0, rows, s0, numKeys);
     const Rows values = op.load<T>(2, b, s0, group, numKeys, run.rows);
     multiply(rows, op.size, numKeys, {run.scores, 1, kTile}, values.data, values.stride, run.values, op.size,
              /*accumulate=*/true);

@@ -7,7 +7,7 @@
 // 32 x 32 at a time; tiles that causality or a window hides from all of the block's rows are not computed.
 //
 //===---------------------------------------------------------------------------===//
-#include "CudaPort.h"
+#include "Philox.cuh"
 
 namespace ds::rt::cuda {
 
@@ -113,6 +113,37 @@ DS_DEVICE float masked(const AttentionCall &call, float score, int b, int h, int
     score += call.slopes[h] * static_cast<float>(s - ownKey(call, t));
   return score;
 }
+/// What the probability of query t and key s is multiplied by: 0 where dropout drops it (Library.h).
+DS_DEVICE float keptFactor(const AttentionCall &call, int b, int h, int t, int s) {
+  if (!call.generator)
+    return 1;
+  const uint64_t row = (uint64_t(b) * call.heads + h) * call.queries + t, number = row * call.keys + s;
+  uint32_t words[4];
+  philox(number / 4, call.drawId | static_cast<uint64_t>(call.generator[1]) << 32,
+         static_cast<uint64_t>(call.generator[0]), words);
+  const uint32_t pair[2] = {number % 2 ? words[1] : words[0], number % 2 ? words[3] : words[2]};
+  return (number % 4 < 2 ? pair[0] : pair[1]) >> 8 < call.least ? 0.0f : call.keptFactor;
+}
+/// A thread draws a block of four numbers; blocks are counted from that of the sample's first number.
+template <class T>
+DS_DEVICE void dropMask(const AttentionMaskCall &call) {
+  const int64_t perSample = call.perSample / 4 + 2; // blocks that a sample touches at most
+  const int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, sample = at / perSample;
+  if (sample >= call.samples)
+    return;
+  const uint64_t first = call.first + static_cast<uint64_t>(sample * call.distance);
+  const uint64_t block = first / 4 + static_cast<uint64_t>(at % perSample);
+  uint32_t words[4];
+  philox(block, call.drawId | static_cast<uint64_t>(call.generator[1]) << 32,
+         static_cast<uint64_t>(call.generator[0]), words);
+  T *mask = static_cast<T *>(call.mask) + sample * call.perSample;
+  for (int w = 0; w < 4; ++w) {
+    const int64_t i = static_cast<int64_t>(block * 4 + static_cast<uint64_t>(w) - first);
+    if (i >= 0 && i < call.perSample)
+      setFloat(mask[i], words[w] >> 8 < call.least ? 0.0f : 1.0f);
+  }
+}
+
 DS_DEVICE float *lseAt(const AttentionCall &call, int b, int h, int t) {
   return call.lse + b * call.lseStrides[0] + h * call.lseStrides[1] + t * call.lseStrides[2];
 }
@@ -145,6 +176,7 @@ DS_DEVICE void attentionForward(const AttentionCall &call) {
       const float rescale = expf(top[j] - shift);
       scores[j] = expf(score - shift);
       total[j] = total[j] * rescale + warpSum(scores[j]);
+      scores[j] *= keptFactor(call, b, h, t, s0 + lane);
       top[j] = next;
 #pragma unroll
       for (int e = 0; e < kElements; ++e)
@@ -210,7 +242,8 @@ DS_DEVICE void gradientOfQueries(const AttentionCall &call) {
     for (int j = 0; j < kOwn; ++j) {
       const float y = capped(probs[j], call.cap);
       const float p = probability(masked(call, y, b, h, firstRow + j, s0 + lane), lse[j]);
-      grads[j] = p * (grads[j] - delta[j]) * call.scale * slopeOfCap(y, call.cap);
+      const float kept = keptFactor(call, b, h, firstRow + j, s0 + lane);
+      grads[j] = p * (grads[j] * kept - delta[j]) * call.scale * slopeOfCap(y, call.cap);
     }
     addRows(grads, tile, size, sums);
   }
@@ -228,7 +261,8 @@ DS_DEVICE void gradientOfKeys(const AttentionCall &call) {
   const int b = place.b, g = place.h, firstRow = place.first + place.warpRow;
   loadTile<T>(call.k, b, g, place.first, call.keys, size, 1.0f, keys, size);
   loadTile<T>(call.v, b, g, place.first, call.keys, size, 1.0f, values, size);
-  float dk[kOwn][kElements], dv[kOwn][kElements], probs[kOwn], grads[kOwn], slopes[kOwn], ones[kOwn];
+  float dk[kOwn][kElements], dv[kOwn][kElements], probs[kOwn], grads[kOwn], slopes[kOwn], ones[kOwn],
+      factors[kOwn], dropped[kOwn];
   clear(dk);
   clear(dv);
   for (int j = 0; j < kOwn; ++j)
@@ -254,14 +288,16 @@ DS_DEVICE void gradientOfKeys(const AttentionCall &call) {
         const float y = capped(probs[j], call.cap);
         slopes[j] = slopeOfCap(y, call.cap);
         probs[j] = firstRow + j < call.keys ? probability(masked(call, y, b, h, t, firstRow + j), lse) : 0.0f;
+        factors[j] = keptFactor(call, b, h, t, firstRow + j);
+        dropped[j] = probs[j] * factors[j];
       }
       __syncthreads();
       loadTile<T>(call.dout, b, h, t0, call.queries, size, 1.0f, tile, size + 1);
       __syncthreads();
       multiplyRows(values + place.warpRow * size, tile, size, grads);
-      addRows(probs, tile, size, dv);
+      addRows(dropped, tile, size, dv);
       for (int j = 0; j < kOwn; ++j)
-        grads[j] = probs[j] * (grads[j] - deltas[lane]) * call.scale * slopes[j];
+        grads[j] = probs[j] * (grads[j] * factors[j] - deltas[lane]) * call.scale * slopes[j];
       __syncthreads();
       loadTile<T>(call.q, b, h, t0, call.queries, size, 1.0f, tile, size + 1);
       __syncthreads();
@@ -274,5 +310,6 @@ DS_DEVICE void gradientOfKeys(const AttentionCall &call) {
 } // namespace ds::rt::cuda
 
 DS_ENTRIES(ds_attention_forward, attentionForward, AttentionCall, 256)
+DS_ENTRIES(ds_attention_mask, dropMask, AttentionMaskCall, 256)
 DS_ENTRIES(ds_attention_dq, gradientOfQueries, AttentionCall, 256)
 DS_ENTRIES(ds_attention_dkdv, gradientOfKeys, AttentionCall, 256)

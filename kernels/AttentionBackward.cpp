@@ -23,6 +23,8 @@ struct Tile {
   alignas(64) float probs[kTile * kTile];
   alignas(64) float dscores[kTile * kTile];
   alignas(64) float derivatives[kTile * kTile]; ///< of the scores' cap, where there is one
+  alignas(64) float factors[kTile * kTile];     ///< of probabilities, where some are dropped
+  alignas(64) float dropped[kTile * kTile];     ///< the probabilities times these
 };
 
 /// Tiles of f32 rows for operands of other types; nothing for f32.
@@ -89,6 +91,22 @@ void probabilities(Tile &tile, int64_t numKeys) {
     }
   }
 }
+/// dropped = probs * factors, of the queries that there are; 0 for the others.
+void dropProbabilities(const Attention &op, Tile &tile, int64_t b, int64_t h, int64_t t0, int64_t rows,
+                       int64_t s0, int64_t numKeys) {
+  op.drawFactors(tile.factors, b, h, t0, rows, s0, numKeys);
+  for (int64_t s = 0; s < numKeys; ++s)
+    for (int64_t t = 0; t < rows; ++t)
+      tile.dropped[s * kTile + t] = tile.probs[s * kTile + t] * tile.factors[s * kTile + t];
+}
+
+/// The gradients of dropped probabilities as those of the probabilities.
+void multiplyFactors(Tile &tile, int64_t rows, int64_t numKeys) {
+  for (int64_t s = 0; s < numKeys; ++s)
+    for (int64_t t = 0; t < rows; ++t)
+      tile.dscores[s * kTile + t] *= tile.factors[s * kTile + t];
+}
+
 void scoreGradients(Tile &tile, int64_t numKeys, float scale) {
   for (int64_t s = 0; s < numKeys; ++s)
     for (int column = 0; column < kTileVecs; ++column) {
@@ -137,10 +155,17 @@ void backwardPair(const Attention &op, Tile &tile, const QueryRows &query, const
   op.capScores(tile.probs, numKeys, tile.derivatives);
   op.applyMask(tile.probs, b, h, t0, rows, s0, numKeys);
   probabilities(tile, numKeys);
-  multiply(numKeys, size, rows, {tile.probs, kTile, 1}, query.dout.data, query.dout.stride, key.dv,
-           key.dvStride, true);
+  const float *weights = tile.probs;
+  if (op.dropout.isDrawn) {
+    dropProbabilities(op, tile, b, h, t0, rows, s0, numKeys);
+    weights = tile.dropped;
+  }
+  multiply(numKeys, size, rows, {weights, kTile, 1}, query.dout.data, query.dout.stride, key.dv, key.dvStride,
+           true);
   multiply(numKeys, kTile, size, {key.values.data, key.values.stride, 1}, tile.dout, kTile, tile.dscores,
            kTile, false);
+  if (op.dropout.isDrawn)
+    multiplyFactors(tile, rows, numKeys);
   scoreGradients(tile, numKeys, op.scale);
   if (op.cap != 0)
     multiplyDerivatives(tile, numKeys);

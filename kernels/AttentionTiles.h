@@ -8,6 +8,7 @@
 #ifndef DS_KERNELS_ATTENTIONTILES_H
 #define DS_KERNELS_ATTENTIONTILES_H
 
+#include "AttentionDropout.h"
 #include "Cap.h"
 #include "Narrow.h"
 
@@ -131,8 +132,9 @@ struct Attention {
   float cap;             ///< 0: none
   const View *mask;      ///< or null
   const View *slopes;    ///< or null
+  Dropout dropout;
 
-  /// The operands from `fixed` on are the mask, of rank 4, and the slopes, of rank 1.
+  /// The operands from `fixed` on are the mask, of rank 4, the slopes, of rank 1, and the generator, of i64.
   explicit Attention(const LibraryCall &call, uint32_t fixed)
       : operands(call.operands), cap(0), mask(nullptr), slopes(nullptr) {
     const View &q = operands[0], &k = operands[1];
@@ -150,8 +152,11 @@ struct Attention {
     after = causal ? 0 : before;
     if (hasForm)
       cap = static_cast<float>(asDouble(call.params[3]));
+    const View *generator = nullptr;
     for (uint32_t k = fixed; k < call.numOperands; ++k)
-      (operands[k].rank == 1 ? slopes : mask) = &operands[k];
+      (operands[k].rank != 1 ? mask : operands[k].dtype == DType::I64 ? generator : slopes) = &operands[k];
+    if (generator)
+      dropout = Dropout(asDouble(call.params[4]), call.params[5], *generator);
   }
 
   /// Row `row` of head `head` of a [B, T, H, D] operand.
@@ -179,6 +184,16 @@ struct Attention {
   void capScores(float *scores, int64_t nk, float *derivatives) const {
     if (cap != 0)
       boundTile(Cap{cap}, scores, nk, derivatives);
+  }
+
+  /// What the probabilities of the tile of keys s0.. and queries t0.. are multiplied by, where there is
+  /// dropout.
+  void drawFactors(float *factors, int64_t b, int64_t h, int64_t t0, int64_t nq, int64_t s0,
+                   int64_t nk) const {
+    for (int64_t t = 0; t < nq; ++t) {
+      const int64_t first = ((b * heads + h) * queries + t0 + t) * keys + s0;
+      dropout.factors(static_cast<uint64_t>(first), nk, factors + t, kTile);
+    }
   }
 
   /// Adds slope * (s - t) to the tile's scores; t counts keys.

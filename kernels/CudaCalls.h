@@ -96,6 +96,21 @@ struct AttentionCall {
   const float *slopes;   ///< null: none
   int32_t before, after; ///< keys that a query sees to either side of its own
   float cap;             ///< of scores before mask and slopes; 0: none
+  /// Dropout of probabilities: (seed, counter), or null; the number of the draw; a random word with less in
+  /// its high 24 bits drops; the factor of what is kept.
+  const int64_t *generator;
+  uint32_t drawId, least;
+  float keptFactor;
+};
+
+/// What dropout leaves of the probabilities of some heads of some samples: 1 or 0 for each.
+struct AttentionMaskCall {
+  void *mask; ///< packed samples, heads, queries and keys, of the entry's type
+  const int64_t *generator;
+  uint64_t first;             ///< number of the first one
+  int64_t perSample, samples; ///< probabilities that follow one another in a sample, and samples
+  int64_t distance;           ///< numbers from one sample to the next
+  uint32_t drawId, least;
 };
 
 /// Elements of a head that are added at once.

@@ -28,6 +28,11 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
 /// What the kernels of attention take, for either of its commands.
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
 
+/// The launch that draws what dropout leaves of the probabilities of some samples from `sample` on and some
+/// query heads from `head` on, of 16 bits.
+CudaLaunch attentionMaskLaunch(const AttentionCall &call, int64_t sample, int64_t samples, int64_t head,
+                               int64_t heads, void *mask, DType dtype);
+
 /// The launch that adds the parts which a block of attention's gradient gives, of 16 bits.
 CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype);
 

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 namespace ds::rt::cuda {
 namespace {
@@ -221,10 +222,14 @@ void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
 
 Heads headsOf(const View &view) { return {view.data, view.strides[0], view.strides[1], view.strides[2]}; }
 
-/// Mask and slopes, from operand `first` on.
+/// Mask, slopes and generator, from operand `first` on.
 void readAddends(AttentionCall &c, const LibraryCall &call, uint32_t first) {
   for (uint32_t k = first; k < call.numOperands; ++k) {
     const View &operand = call.operands[k];
+    if (operand.dtype == DType::I64) {
+      c.generator = static_cast<const int64_t *>(operand.data);
+      continue;
+    }
     if (operand.rank == 1) {
       c.slopes = static_cast<const float *>(operand.data);
       continue;
@@ -233,6 +238,14 @@ void readAddends(AttentionCall &c, const LibraryCall &call, uint32_t first) {
     for (int d = 0; d < 3; ++d)
       c.maskStrides[d] = operand.shape[d] == 1 ? 0 : operand.strides[d];
   }
+}
+
+/// What is dropped of probabilities: u < p for u = word / 2^24, where p is an f32.
+void readDropout(AttentionCall &c, const LibraryCall &call) {
+  const double probability = asDouble(call.params[4]);
+  c.least = static_cast<uint32_t>(std::ceil(static_cast<double>(static_cast<float>(probability)) * 0x1p24));
+  c.keptFactor = static_cast<float>(1.0 / (1.0 - probability));
+  c.drawId = static_cast<uint32_t>(call.params[5]);
 }
 
 /// What forward and backward share; they have `fixed` operands that all commands have.
@@ -260,6 +273,8 @@ AttentionCall attentionOf(const LibraryCall &call, uint32_t fixed) {
   const int64_t all = q.shape[1] + k.shape[1], window = hasForm && call.params[2] != 0 ? call.params[2] : all;
   c.before = static_cast<int32_t>(std::min(window, all) - 1);
   c.after = c.causal ? 0 : c.before;
+  if (c.generator)
+    readDropout(c, call);
   return c;
 }
 
@@ -325,6 +340,24 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
 
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
   return fn == LibraryFn::AttentionBackward ? attentionGradientOf(call) : attentionOf(call, 5);
+}
+
+CudaLaunch attentionMaskLaunch(const AttentionCall &call, int64_t sample, int64_t samples, int64_t head,
+                               int64_t heads, void *mask, DType dtype) {
+  constexpr uint32_t kThreads = 256;
+  const int64_t perHead = int64_t(call.queries) * call.keys;
+  const AttentionMaskCall c{mask,
+                            call.generator,
+                            static_cast<uint64_t>((sample * call.heads + head) * perHead),
+                            heads * perHead,
+                            samples,
+                            call.heads * perHead,
+                            call.drawId,
+                            call.least};
+  Launches launches;
+  launches.add(dtype == DType::F16 ? "ds_attention_mask_f16" : "ds_attention_mask_bf16",
+               divideUp(samples * (c.perSample / 4 + 2), kThreads), kThreads, c);
+  return std::move(launches.list.front());
 }
 
 CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype) {

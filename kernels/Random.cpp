@@ -6,31 +6,12 @@
 // contraction: every instruction set gives the same bits.
 //
 //===---------------------------------------------------------------------------===//
-#include "Kernel.h"
+#include "Philox.h"
 
 namespace ds::rt::DS_ISA {
 namespace {
 
-constexpr int kBlocks = 16; // Philox blocks made side by side, one per lane
-
-/// Philox4x32-10 of counters (first + lane, stream) for each lane.
-void philox(uint64_t first, uint64_t stream, uint64_t key, uint32_t words[4][kBlocks]) {
-  for (int i = 0; i < kBlocks; ++i) {
-    words[0][i] = static_cast<uint32_t>(first + i);
-    words[1][i] = static_cast<uint32_t>((first + i) >> 32);
-    words[2][i] = static_cast<uint32_t>(stream);
-    words[3][i] = static_cast<uint32_t>(stream >> 32);
-  }
-  uint32_t low = static_cast<uint32_t>(key), high = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round, low += 0x9E3779B9, high += 0xBB67AE85)
-    for (int i = 0; i < kBlocks; ++i) {
-      const uint64_t a = uint64_t(0xD2511F53) * words[0][i], b = uint64_t(0xCD9E8D57) * words[2][i];
-      words[0][i] = static_cast<uint32_t>(b >> 32) ^ words[1][i] ^ low;
-      words[1][i] = static_cast<uint32_t>(b);
-      words[2][i] = static_cast<uint32_t>(a >> 32) ^ words[3][i] ^ high;
-      words[3][i] = static_cast<uint32_t>(a);
-    }
-}
+constexpr int kBlocks = kPhiloxBlocks;
 
 /// ln x for x in (0, 1], to a few units in the last place: x = m 2^e with m in [sqrt(1/2), sqrt(2)).
 DS_INLINE float logOf(float x) {

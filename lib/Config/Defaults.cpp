@@ -254,6 +254,7 @@ void fillConfig(Config &config, Resolved &resolved, Report &report) {
   config.skipsBadSteps = resolved.flag("skip_bad_steps");
   config.lossChunks = resolved.maybeInteger("loss_chunks");
   config.allowTf32 = resolved.flag("allow_tf32");
+  config.fastAttention = resolved.text("attention") == "fast";
   config.prescaleGradients = resolved.flag("prescale_gradients");
   config.gradientPredivideFactor = resolved.number("gradient_predivide_factor");
   config.sumGradients = resolved.text("gradient_allreduce_op") == "sum";

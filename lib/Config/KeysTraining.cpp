@@ -25,6 +25,7 @@ constexpr Key kTable[] = {
   {"loss_normalization", Choice, "\"micro_batches\"", "micro_batches|tokens", Honoured, "not DeepSpeed's: micro_batches: a step's loss is the mean of the micro-batches' means, as in DeepSpeed; tokens: the mean over all targets of the step that count, however they are divided into micro-batches and ranks, and of an evaluation likewise", "", true},
   {"loss_chunks", AutoInt, "\"auto\"", ">0", Honoured, "not DeepSpeed's: parts in which the rows of logits and their cross-entropy are made one after the other; 1: the logits of a micro-batch are stored; auto: 1 where memory holds that", "", true},
   {"allow_tf32", Bool, "false", "", Honoured, "not DeepSpeed's, PyTorch's: on CUDA, products and convolutions of fp32 factors keep 10 bits of their fractions and are summed up in fp32; the CPU multiplies in fp32", "", true},
+  {"attention", Choice, "\"exact\"", "exact|fast", Honoured, "not DeepSpeed's: on CUDA, how cuDNN computes the gradient of attention in 16 bits: exact: two runs are equal to the bit; fast: terms are added up in any order, so that two runs may differ in bits, in less time and workspace", "", true},
   {"communication_data_type", Choice, "null", "fp16|bf16|fp32", Honoured, "type in which gradients are exchanged; absent: their own", ""},
   {"seq_parallel_communication_data_type", Choice, "\"fp32\"", "fp16|bf16|fp32", Refused, "programs have no sequence parallelism yet", ""},
   {"sparse_gradients", Bool, "false", "", Noted, "embedding gradients are dense; the numbers are the same", ""},

@@ -1,8 +1,8 @@
 //===- AttentionWorkspace.cpp - What cuDNN takes for attention's gradient ----------===//
 //
-// Programs for GPUs ask cuDNN for gradients that repeat their bits, which take a workspace
-// (ds/Runtime/Program/AttentionPieces.h). A program's plan has it among its buffers; here the same formula
-// says its size.
+// Programs for GPUs ask cuDNN for gradients that repeat their bits, which take a workspace, or for fast ones,
+// which take less of it (ds/Runtime/Program/AttentionPieces.h). A program's plan has it among its buffers;
+// here the same formula says its size.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Cost/Estimate.h"
@@ -23,11 +23,12 @@ static rt::AttentionSizes attentionOf(const ModelShape &shape, const ParallelPla
 std::optional<double> attentionWorkspace(const ModelShape &shape, const ParallelPlan &plan,
                                          const config::Cluster &cluster, double room) {
   bool isGpu = cluster.device.architecture.starts_with("sm_");
-  const bool hasOnlyWindows = shape.windowShare() >= 1; // which cuDNN is not asked for
-  if (!isGpu || !plan.flashAttention || plan.dtype == DType::F32 || hasOnlyWindows)
+  if (!isGpu || !plan.flashAttention || plan.dtype == DType::F32)
     return std::nullopt;
   double usual = std::clamp(room, 0.0, static_cast<double>(rt::kUsualPieceBytes));
-  auto pieces = rt::gradientPieces(attentionOf(shape, plan), /*causal=*/true, static_cast<uint64_t>(usual));
+  auto pieces =
+      rt::attentionPieces(attentionOf(shape, plan), {.isCausal = true, .isFast = plan.fastAttention},
+                          static_cast<uint64_t>(usual));
   if (!pieces)
     return std::nullopt;
   double bytes = static_cast<double>(pieces->workspaceBytes);

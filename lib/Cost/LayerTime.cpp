@@ -68,8 +68,12 @@ static double attentionProducts(const ModelShape &shape, const Part &p, const Pa
   // Queries, keys, values and result; backward the result's gradient as well, and three gradients written.
   double tensors = isGradient ? 8 : 4;
   if (plan.flashAttention) {
-    rt::AttentionWork work{
-        .heads = heads, .queries = p.s, .keys = p.s, .width = width, .isGradient = isGradient};
+    rt::AttentionWork work{.heads = heads,
+                           .queries = p.s,
+                           .keys = p.s,
+                           .width = width,
+                           .isGradient = isGradient,
+                           .isFast = plan.fastAttention};
     rt::AttentionWork narrow = work;
     narrow.window = static_cast<double>(shape.window);
     auto seconds = [&](const rt::AttentionWork &of) {

@@ -40,6 +40,7 @@ ParallelPlan planFromConfig(const config::Config &config) {
   plan.interleave = config.pipeline.virtualStages;
   plan.shardSequence = config.tensorParallel.shardSequence && plan.tp > 1;
   plan.overlapTensor = config.tensorParallel.overlapComm;
+  plan.fastAttention = config.fastAttention;
   return plan;
 }
 

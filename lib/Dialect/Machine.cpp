@@ -23,6 +23,7 @@ static void visitFields(Visitor &visitor, Machine &machine) {
   visitor("threads", machine.threads);
   visitor("memory", machine.memory);
   visitor("attention_bytes", machine.attentionBytes);
+  visitor("fast_attention", machine.hasFastAttention);
   visitor("node_local_saves", machine.hasNodeLocalSaves);
 }
 } // namespace mlir::ds

@@ -183,12 +183,15 @@ LibraryCall AttentionOp::getLibraryCall() {
   return attentionCall(*this, ::ds::rt::LibraryFn::AttentionForward, /*numFixed=*/3);
 }
 
-/// How large the blocks are in which a GPU computes a long gradient (AttentionPieces.h).
+/// How large the blocks are in which a GPU computes a long gradient, or that it is fast (AttentionPieces.h).
 static std::optional<int64_t> blockSize(AttentionGradOp op) {
   RankedTensorType query = tensorType(op.getQuery()), key = tensorType(op.getKey());
-  if (!isForCuda(op->getParentOfType<ModuleOp>()) || query.getElementTypeBitWidth() != 16 ||
-      !query.hasStaticShape() || !key.hasStaticShape())
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!isForCuda(module) || query.getElementTypeBitWidth() != 16 || !query.hasStaticShape() ||
+      !key.hasStaticShape())
     return std::nullopt;
+  if (getMachine(module).hasFastAttention)
+    return ::ds::rt::kFastGradient;
   auto size = [](RankedTensorType type, unsigned dim) { return static_cast<uint64_t>(type.getDimSize(dim)); };
   return ::ds::rt::attentionBlockSize(
       {size(query, 0), size(query, 1), size(key, 1), size(query, 2), size(key, 2), size(query, 3)});
@@ -196,9 +199,10 @@ static std::optional<int64_t> blockSize(AttentionGradOp op) {
 
 LibraryCall AttentionGradOp::getLibraryCall() {
   LibraryCall call = attentionCall(*this, ::ds::rt::LibraryFn::AttentionBackward, /*numFixed=*/6);
-  if (call.params.size() == ::ds::rt::kAttentionParams)
-    if (std::optional<int64_t> block = blockSize(*this))
-      llvm::append_range(call.params, makeParams(getContext(), {*block}));
+  const bool hasForm = call.params.size() > ::ds::rt::kAttentionParams;
+  if (std::optional<int64_t> block = blockSize(*this);
+      block && (!hasForm || *block == ::ds::rt::kFastGradient))
+    llvm::append_range(call.params, makeParams(getContext(), {*block}));
   return call;
 }
 

@@ -50,8 +50,7 @@ static Lack findLack(ModuleOp planned, int64_t memory) {
     for (auto [index, command] : llvm::enumerate(getComputeCommands(func))) {
       auto call = dyn_cast<CallOp>(command);
       std::optional<rt::AttentionPieces> least;
-      if (!call || call.getCallee() != rt::LibraryFn::AttentionBackward || !lacksWorkspace(call) ||
-          !(least = cudnnPieces(call, 1)))
+      if (!call || !lacksWorkspace(call) || !(least = cudnnPieces(call, 1)))
         continue;
       if (live.empty())
         live = getLiveBytes(func, {});

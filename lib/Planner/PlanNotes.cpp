@@ -3,6 +3,7 @@
 
 #include "ds/Dialect/Decisions.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Passes/StateNames.h"
 
@@ -149,11 +150,40 @@ static void noteSlowAttention(ModuleOp module, report::PlanReport &report) {
                            rt::spell(refusal));
 }
 
-void mlir::ds::describeAttention(ModuleOp module, report::PlanReport &report) {
+/// Says how the gradients `calls` are added up, and what the other way would take.
+static void describeChoice(ArrayRef<CallOp> calls, const ::ds::cost::Rates &rates,
+                           report::PlanReport &report) {
+  report::AttentionChoice choice;
+  choice.isFast = isFastGradient(calls.front());
+  for (CallOp call : calls) {
+    const auto runs = static_cast<double>(runsPerStep(call->getParentOfType<func::FuncOp>()));
+    choice.seconds += runs * attentionGradientSeconds(call, rates, choice.isFast);
+    choice.otherSeconds += runs * attentionGradientSeconds(call, rates, !choice.isFast);
+    auto usual = [&](bool isFast) { return static_cast<int64_t>(usualWorkspaceBytes(call, isFast)); };
+    choice.usualBytes = std::max(choice.usualBytes, usual(choice.isFast));
+    choice.otherUsualBytes = std::max(choice.otherUsualBytes, usual(!choice.isFast));
+  }
+  report.attentionChoice = choice;
+  auto spell = [](double seconds, int64_t bytes) {
+    std::string text;
+    llvm::raw_string_ostream(text) << llvm::format("%.3g ms", 1e3 * seconds);
+    return text + " with a workspace of " + ::ds::formatBytes(bytes);
+  };
+  report.notes.push_back(
+      (choice.isFast
+           ? "attention fast: two runs may differ in bits; its gradients are predicted to take "
+           : "attention exact: two runs are equal to the bit; its gradients are predicted to take ") +
+      spell(choice.seconds, choice.usualBytes) + " in a step, " + (choice.isFast ? "exact " : "fast ") +
+      spell(choice.otherSeconds, choice.otherUsualBytes));
+}
+
+void mlir::ds::describeAttention(ModuleOp module, const ::ds::cost::Rates &rates,
+                                 report::PlanReport &report) {
   noteSlowAttention(module, report);
   SmallVector<CallOp> calls = findCudnnGradients(module);
   if (calls.empty())
     return;
+  describeChoice(calls, rates, report);
   report::AttentionWorkspace attention;
   attention.calls = calls.size();
   attention.usualBytes = static_cast<int64_t>(gradientWorkspaceBytes(module, rt::kUsualPieceBytes));

@@ -2,6 +2,7 @@
 #ifndef DS_LIB_PLANNER_PLANNOTES_H
 #define DS_LIB_PLANNER_PLANNOTES_H
 
+#include "ds/Cost/Rates.h"
 #include "ds/Dialect/Ds.h"
 #include "ds/Report/PlanReport.h"
 
@@ -9,8 +10,9 @@
 
 namespace mlir::ds {
 
-/// Reports what the planned `module` has for attention's gradients, and a note where that is less than usual.
-void describeAttention(ModuleOp module, ::ds::report::PlanReport &report);
+/// Reports what the planned `module` has for attention's gradients, how they are added up and what the other
+/// way would take, and a note where the workspace is less than usual.
+void describeAttention(ModuleOp module, const ::ds::cost::Rates &rates, ::ds::report::PlanReport &report);
 
 /// Reports what the planned `module` recomputes in backward, and a note of what costs time.
 void describeRecomputed(ModuleOp module, ::ds::report::PlanReport &report);

@@ -193,7 +193,7 @@ static report::PlanReport summarizeStage(ModuleOp module, const ::ds::cost::Rate
   describeLoss(module, report);
   describeRecomputed(module, report);
   describeLargestValues(module, report);
-  describeAttention(module, report);
+  describeAttention(module, rates, report);
   addCheckpoint(module, report);
   addStorage(module, report);
   rank.lastRank = report.world - 1;
@@ -260,6 +260,8 @@ static void addReport(PlanReport &whole, PlanReport more) {
   whole.hostActivations.values += more.hostActivations.values;
   whole.hostActivations.bytes += more.hostActivations.bytes;
   most(whole.lossChunks, more.lossChunks, [](const report::LossChunks &each) { return each.chunks; });
+  most(whole.attentionChoice, more.attentionChoice,
+       [](const report::AttentionChoice &each) { return each.seconds; });
   most(whole.attention, more.attention, [](const report::AttentionWorkspace &each) { return each.bytes; });
   most(whole.checkpoint, more.checkpoint, [](const report::CheckpointBytes &each) { return each.copyBytes; });
   most(whole.storage, more.storage, [](const report::StorageTraffic &each) { return each.readBytes; });

@@ -165,6 +165,12 @@ static void addForms(Json &json, const PlanReport &report) {
   if (report.hostActivations.values > 0)
     json["host_activations"] = {{"values", report.hostActivations.values},
                                 {"bytes", report.hostActivations.bytes}};
+  if (const std::optional<AttentionChoice> &choice = report.attentionChoice)
+    json["attention"] = {{"choice", choice->isFast ? "fast" : "exact"},
+                         {"gradient_seconds", number(choice->seconds)},
+                         {"other_gradient_seconds", number(choice->otherSeconds)},
+                         {"usual_workspace_bytes", choice->usualBytes},
+                         {"other_usual_workspace_bytes", choice->otherUsualBytes}};
   if (const std::optional<AttentionWorkspace> &attention = report.attention)
     json["attention_workspace"] = {{"bytes", attention->bytes},
                                    {"usual_bytes", attention->usualBytes},

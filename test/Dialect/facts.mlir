@@ -35,6 +35,12 @@ module attributes {ds.machine = #ds.machine<node_local_saves = true, target = "c
 
 // -----
 
+// CHECK: module attributes {ds.machine = #ds.machine<target = "cuda:sm_90", fast_attention = true>}
+module attributes {ds.machine = #ds.machine<fast_attention = true, target = "cuda:sm_90">} {
+}
+
+// -----
+
 // CHECK: module attributes {ds.machine = #ds.machine<cluster = "h100-80g", threads = 8, memory = {device = 1000, host = 2000}, attention_bytes = 0>}
 module attributes {ds.machine = #ds.machine<threads = 8, target = "cpu", memory = {host = 2000, device = 1000}, cluster = "h100-80g", attention_bytes = 0>} {
 }

@@ -336,6 +336,7 @@ static uint32_t availableThreads() {
 static Status settleMachine(mlir::ModuleOp module, const Options &options, const config::Config &config) {
   mlir::ds::Machine machine = mlir::ds::getMachine(module);
   machine.hasNodeLocalSaves |= config.nodeLocalSaves;
+  machine.hasFastAttention = config.fastAttention && options.target != "cpu";
   if (options.target != "cpu")
     machine.target = options.target;
   const std::string cluster = options.clusterName();

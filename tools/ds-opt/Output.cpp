@@ -143,6 +143,8 @@ report::PlanReport ds::opt::makeReport(const Model &model, const Options &option
                            "step has them at the rate of fp32");
   else if (what.config.allowTf32)
     report.notes.push_back("allow_tf32 changes nothing on the CPU, which multiplies in fp32");
+  if (what.config.fastAttention && options.target == "cpu")
+    report.notes.push_back("attention fast changes nothing on the CPU, where two runs are equal to the bit");
   if (options.target != "cpu")
     report.notes.push_back("workspaces of products are budgets within which cuBLASLt chooses its algorithms");
   report.cluster = what.rates.cluster().name;

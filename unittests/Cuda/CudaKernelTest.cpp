@@ -88,6 +88,7 @@ struct AttentionCase {
   int64_t window = 0; ///< 0: none
   double cap = 0;     ///< 0: none
   bool slopes = false;
+  double dropout = 0; ///< 0: none
 };
 
 void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
@@ -101,14 +102,20 @@ void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
       dv(dtype, {c.b, c.s, c.g, c.d}, 10, c.gap);
   Numbers out2 = out, lse2 = lse, dq2 = dq, dk2 = dk, dv2 = dv;
   std::vector<int64_t> params{c.causal, std::bit_cast<int64_t>(1.0 / std::sqrt(double(c.d)))};
-  if (c.window != 0 || c.cap != 0)
+  if (c.window != 0 || c.cap != 0 || c.dropout != 0)
     params.insert(params.end(), {c.window, std::bit_cast<int64_t>(c.cap)});
+  if (c.dropout != 0)
+    params.insert(params.end(), {std::bit_cast<int64_t>(c.dropout), 3});
+  Tensor<int64_t> generator({2});
+  generator.data = {-987654321098, 41};
   Numbers slopes(DType::F32, {c.h}, 11);
   auto with = [&](std::vector<View> operands) {
     if (c.mask)
       operands.push_back(mask.view());
     if (c.slopes)
       operands.push_back(slopes.view());
+    if (c.dropout != 0)
+      operands.push_back(generator.view());
     return operands;
   };
   callCpu(LibraryFn::AttentionForward, with({q.view(), k.view(), v.view(), out.view(), lse.view()}), params);
@@ -149,6 +156,12 @@ TEST_P(CudaKernelTest, AttentionWithWindowsCapsAndSlopes) {
   checkAttention({1, 40, 40, 2, 1, 33, true, true, 7, 0, 0.8}, dtype(), bound);
   checkAttention({1, 40, 50, 4, 2, 8, true, false, 0, 0, 0, true}, dtype(), bound);
   checkAttention({1, 70, 70, 4, 2, 40, true, true, 0, 37, 1.5, true}, dtype(), bound);
+}
+
+TEST_P(CudaKernelTest, AttentionDropsWhatTheCpuDrops) {
+  const float bound = dtype() == DType::F32 ? 1e-5f : rounding();
+  checkAttention({2, 40, 40, 2, 1, 64, true, false, 0, 0, 0, false, 0.1}, dtype(), bound);
+  checkAttention({2, 35, 37, 4, 2, 8, false, true, 7, 0, 0, false, 0.6}, dtype(), bound);
 }
 
 /// Keys that no query sees, and queries that see no key of a block, are not read.

@@ -56,6 +56,7 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRY(ds_cross_entropy_count, CrossEntropyCall),
                                      ENTRY(ds_cross_entropy_terms, CrossEntropyCall),
                                      ENTRIES(ds_attention_forward, AttentionCall),
+                                     ENTRIES(ds_attention_mask, AttentionMaskCall),
                                      ENTRIES(ds_attention_dq, AttentionCall),
                                      ENTRIES(ds_attention_dkdv, AttentionCall),
                                      ENTRIES(ds_conv_forward, ConvCall),

@@ -81,17 +81,46 @@ TEST(AttentionPieces, LongSequencesAreCutAlikeWhateverMemoryThereIs) {
   EXPECT_EQ(attentionBlockSize(llama(1 << 20)), 8192) << "1 GiB is the most";
   EXPECT_EQ(attentionBlockSize({1, 20000, 20000, 32, 8, 128}), 4096) << "5 rows, the last one shorter";
   EXPECT_EQ(attentionBlockSize({1, 17000, 17000, 32, 8, 128}), 3456) << "5 rows of 3400, in whole tiles";
-  const std::optional<AttentionPieces> least = gradientPieces(llama(32768), true, 1),
-                                       usual = gradientPieces(llama(32768), true);
+  const std::optional<AttentionPieces> least = attentionPieces(llama(32768), {.isCausal = true}, 1),
+                                       usual = attentionPieces(llama(32768), {.isCausal = true});
   ASSERT_TRUE(least && usual);
   EXPECT_EQ(least->workspaceBytes, usual->workspaceBytes) << "bits do not depend on memory";
   EXPECT_EQ(usual->block, 4096);
 }
 
+/// f32 sums of the queries' gradients, twice 4 bytes for each element, and dk and dv of each query head, 2
+/// each: 32 heads of 128 at 32,768 tokens. No scores, and no blocks.
+TEST(AttentionPieces, FastGradientsKeepNoScores) {
+  constexpr AttentionForm kFast{.isCausal = true, .isFast = true};
+  const AttentionPieces whole = attentionPieces(llama(32768), kFast, UINT64_MAX).value();
+  EXPECT_EQ(whole.block, std::nullopt);
+  EXPECT_EQ(whole.groups, 8);
+  EXPECT_EQ(whole.scratch.querySums, 4u * 32 * 32768 * 128);
+  EXPECT_EQ(whole.workspaceBytes, 4u * 32 * 32768 + (8 + 4) * uint64_t(32) * 32768 * 128 + 512);
+  // A key head takes 192.5 MiB; what is usual, 256 MiB, has one of them.
+  EXPECT_EQ(attentionPieces(llama(32768), kFast).value().groups, 1);
+}
+
+/// 2 bytes for each probability of a piece, forward too; blocks have no dropout, windows and caps.
+TEST(AttentionPieces, DropoutKeepsWhatItLeavesOfAPiece) {
+  const AttentionSizes gpt{16, 1024, 1024, 12, 12, 64};
+  const AttentionForm forward{.isGradient = false, .isCausal = true, .drops = true};
+  const AttentionPieces pieces = attentionPieces(gpt, forward).value();
+  EXPECT_EQ(pieces.batch, 8) << "256 MiB are ten samples of 24, and equal pieces";
+  EXPECT_EQ(pieces.scratch.dropMask, 8u * 2 * 12 * 1024 * 1024);
+  EXPECT_EQ(pieces.workspaceBytes, pieces.scratch.dropMask + 512);
+  const AttentionPieces gradient = attentionPieces(gpt, {.isCausal = true, .drops = true}).value();
+  EXPECT_EQ(gradient.batch, 4) << "scores as well";
+  EXPECT_EQ(attentionPieces(llama(16384), {.isCausal = true, .drops = true}), std::nullopt);
+  EXPECT_EQ(attentionPieces(llama(16384), {.isCausal = true, .hasBand = true}), std::nullopt);
+  EXPECT_TRUE(attentionPieces(llama(16384), {.isCausal = true, .isFast = true, .hasBand = true}));
+  EXPECT_TRUE(attentionPieces(llama(16384), {.isGradient = false, .isCausal = true, .hasBand = true}));
+}
+
 /// f32 sums of a block's queries and of all keys and values, 16-bit parts of a block, and the engine's
 /// scores: 16384 rows of 4 heads at 4096, in bytes.
 TEST(AttentionPieces, TheWorkspaceOfBlocksIsCounted) {
-  const AttentionPieces pieces = gradientPieces(llama(16384), true).value();
+  const AttentionPieces pieces = attentionPieces(llama(16384), {.isCausal = true}).value();
   const AttentionScratch &s = pieces.scratch;
   EXPECT_EQ(s.rowSums, 4u * 4 * 4096);
   EXPECT_EQ(s.querySums, 4u * 4 * 4096 * 128);

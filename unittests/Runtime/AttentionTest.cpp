@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------===//
 #include "KernelTestUtil.h"
 
+#include "ds/Runtime/Data/Philox.h"
+
 namespace ds::rt {
 namespace {
 
@@ -19,7 +21,18 @@ struct Case {
   int64_t window = 0; ///< 0: none
   double cap = 0;     ///< 0: none
   bool slopes = false;
+  double dropout = 0; ///< 0: none
 };
+
+constexpr int64_t kSeed = -12345678901234, kCounter = 77, kDraw = 5;
+
+/// What the probability of `number` is multiplied by: 0 where it is dropped.
+double keptFactor(uint64_t number, double probability) {
+  const std::array<uint32_t, 4> words = philox4x32(
+      {static_cast<uint32_t>(number / 4), static_cast<uint32_t>(number / 4 >> 32), kDraw, kCounter},
+      static_cast<uint64_t>(kSeed));
+  return (words[number % 4] >> 8) * 0x1p-24f >= static_cast<float>(probability) ? 1 / (1 - probability) : 0;
+}
 
 /// One query's scores as the definition has them.
 struct Row {
@@ -32,13 +45,15 @@ struct Problem {
   Case c;
   double scale;
   Tensor<> q, k, v, out, lse, dout, dq, dk, dv, mask, slopes;
+  Tensor<int64_t> generator;
 
   explicit Problem(Case c)
       : c(c), scale(1.0 / std::sqrt(double(c.d))), q({c.b, c.t, c.h, c.d}, c.gap),
         k({c.b, c.s, c.g, c.d}, c.gap), v({c.b, c.s, c.g, c.d}, c.gap), out({c.b, c.t, c.h, c.d}),
         lse({c.b, c.h, c.t}), dout({c.b, c.t, c.h, c.d}), dq({c.b, c.t, c.h, c.d}, c.gap),
         dk({c.b, c.s, c.g, c.d}, c.gap), dv({c.b, c.s, c.g, c.d}, c.gap), mask({1, c.h, c.t, c.s}),
-        slopes({c.h}) {
+        slopes({c.h}), generator({2}) {
+    generator.data = {kSeed, kCounter};
     q.randomize(1);
     k.randomize(2);
     v.randomize(3);
@@ -50,8 +65,10 @@ struct Problem {
   }
   std::vector<int64_t> params() const {
     std::vector<int64_t> params = {c.causal, std::bit_cast<int64_t>(scale)};
-    if (c.window != 0 || c.cap != 0)
+    if (c.window != 0 || c.cap != 0 || c.dropout != 0)
       params.insert(params.end(), {c.window, std::bit_cast<int64_t>(c.cap)});
+    if (c.dropout != 0)
+      params.insert(params.end(), {std::bit_cast<int64_t>(c.dropout), kDraw});
     return params;
   }
   /// The operands of a command, with those that not all have.
@@ -60,7 +77,12 @@ struct Problem {
       operands.push_back(mask.view());
     if (c.slopes)
       operands.push_back(slopes.view());
+    if (c.dropout != 0)
+      operands.push_back(generator.view());
     return operands;
+  }
+  double kept(int64_t b, int64_t h, int64_t t, int64_t s) const {
+    return c.dropout == 0 ? 1 : keptFactor(uint64_t(((b * c.h + h) * c.t + t) * c.s + s), c.dropout);
   }
   void forward(Isa isa, uint32_t threads = 2) {
     call(LibraryFn::AttentionForward, isa, with({q.view(), k.view(), v.view(), out.view(), lse.view()}),
@@ -141,14 +163,14 @@ void check(const Case &c, Isa isa) {
         double delta = 0;
         for (int64_t d = 0; d < c.d; ++d) {
           for (int64_t s = 0; s < c.s; ++s)
-            out[at(d)] += probs[s] * p.v.at({b, s, g, d});
+            out[at(d)] += probs[s] * p.kept(b, h, t, s) * p.v.at({b, s, g, d});
           delta += out[at(d)] * p.dout.at({b, t, h, d});
         }
         for (int64_t s = 0; s < c.s; ++s) {
           double dprob = 0;
           for (int64_t d = 0; d < c.d; ++d) {
-            dprob += double(p.dout.at({b, t, h, d})) * p.v.at({b, s, g, d});
-            dv[keyAt(s, d)] += probs[s] * p.dout.at({b, t, h, d});
+            dprob += double(p.dout.at({b, t, h, d})) * p.v.at({b, s, g, d}) * p.kept(b, h, t, s);
+            dv[keyAt(s, d)] += probs[s] * p.kept(b, h, t, s) * p.dout.at({b, t, h, d});
           }
           const double dscore = probs[s] * (dprob - delta) * row.derivatives[s] * p.scale;
           for (int64_t d = 0; d < c.d; ++d) {
@@ -194,6 +216,21 @@ TEST_P(KernelTest, WindowsCapsAndSlopesMatchTheDefinition) {
            {1, 130, 130, 4, 2, 32, true, false, 0, 0, 0, true}, // slopes
            {1, 40, 100, 4, 2, 32, false, true, 0, 0, 0, true},  // from the end, beside a mask
            {2, 150, 150, 4, 2, 64, true, true, 64, 33, 2, true},
+       })
+    check(c, GetParam());
+}
+
+TEST_P(KernelTest, DropoutDrawsWhatATensorOfTheProbabilitiesWould) {
+  const auto dropped = [](Case c, double probability) {
+    c.dropout = probability;
+    return c;
+  };
+  for (const Case &c : std::vector<Case>{
+           dropped({2, 64, 64, 2, 2, 64, true, false, 0}, 0.1),
+           dropped({2, 70, 70, 4, 2, 16, true, false, 0}, 0.5),  // rows begin within blocks of four
+           dropped({1, 67, 131, 2, 1, 24, true, false, 0}, 0.3), // odd rows, more keys
+           dropped({1, 40, 9, 3, 3, 33, false, true, 7}, 0.9),
+           dropped({2, 150, 150, 4, 2, 64, true, true, 64, 33, 2, true}, 0.2),
        })
     check(c, GetParam());
 }

@@ -226,6 +226,41 @@ TEST(VerifyLibrary, AttentionWithWindowCapAndSlopes) {
     EXPECT_THAT(backward.after(alias(9, result)), HasSubstr("shares bytes with operand 9"));
 }
 
+TEST(VerifyLibrary, AttentionWithDropout) {
+  const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 9, 2, 16}, F}, rng{{2}, I};
+  const OneCommand c(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, {{4}, F}, rng},
+                     {1, bits(0.25), 0, 0, bits(0.1), 7});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_EQ(c.after(param(4, 0)), "accepted") << "nothing is dropped";
+  EXPECT_THAT(c.after(param(4, bits(1))), HasSubstr("has a dropout of 1, expected at least 0 and below 1"));
+  EXPECT_THAT(c.after(param(4, bits(NAN))), HasSubstr("has a dropout of nan"));
+  EXPECT_THAT(c.after(param(5, -1)), HasSubstr("draws its dropout by the number -1"));
+  EXPECT_THAT(c.after(shorten(6)), HasSubstr("has a generator of 1 numbers, expected 2"));
+  EXPECT_THAT(c.after(retype(6, F)), HasSubstr("has two operands of one kind"));
+  EXPECT_THAT(c.after(retype(5, I)), HasSubstr("has two operands of one kind"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numParams = 4; }),
+              HasSubstr("has a generator without dropout"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 6; }),
+              HasSubstr("has dropout without a generator"));
+  EXPECT_THAT(c.after(alias(6, 3)), HasSubstr("writes operand 3, which shares bytes with operand 6"));
+  const OneCommand backward(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k, rng},
+                            {1, bits(0.25), 0, 0, bits(0.1), 7});
+  EXPECT_EQ(backward.after(), "accepted");
+  for (uint32_t result : {6, 7, 8})
+    EXPECT_THAT(backward.after(alias(9, result)), HasSubstr("shares bytes with operand 9"));
+}
+
+/// A block of 0 is none: the gradient may be added up in any order.
+TEST(VerifyLibrary, FastAttention) {
+  const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 8, 2, 16}, F};
+  const OneCommand c(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k},
+                     {1, bits(0.25), kFastGradient});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_EQ(c.after(param(2, 16)), "accepted");
+  EXPECT_THAT(c.after(param(2, -8)), HasSubstr("has blocks of -8 rows"));
+  EXPECT_THAT(c.after(param(2, 12)), HasSubstr("has blocks of 12 rows"));
+}
+
 TEST(VerifyLibrary, AttentionBackward) {
   const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 8, 2, 16}, F};
   const OneCommand c(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k}, {1, bits(0.25)});
@@ -234,7 +269,7 @@ TEST(VerifyLibrary, AttentionBackward) {
     EXPECT_THAT(c.after(shorten(operand)), HasSubstr("operand " + std::to_string(operand) + " has shape"));
   EXPECT_THAT(c.after(alias(6, 0)), HasSubstr("writes operand 6, which shares bytes with operand 0"));
   EXPECT_THAT(c.after(alias(8, 7)), HasSubstr("writes operand 7, which shares bytes with operand 8"));
-  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 11"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 12"));
 }
 
 TEST(VerifyLibrary, Embedding) {

@@ -240,6 +240,7 @@ struct Config {
   bool skipsBadSteps = false; ///< updates keep the states where gradients are lost or the loss is a spike
   std::optional<int64_t> lossChunks; ///< parts of logits and their loss; none: the planner's choice
   bool allowTf32 = false;            ///< products of fp32 factors in tf32 where a device has it
+  bool fastAttention = false;        ///< cuDNN may add up attention's gradient in any order
   bool prescaleGradients = false;
   double gradientPredivideFactor = 1;
   bool sumGradients = false; ///< gradient_allreduce_op "sum"

@@ -25,6 +25,8 @@ struct Machine {
   MemoryLimits memory;
   /// On CUDA, of a piece of attention's gradient where one key head does not take more; 0: no workspace.
   int64_t attentionBytes = 256 << 20;
+  /// On CUDA, attention's gradient may be added up in any order: two runs may differ in bits.
+  bool hasFastAttention = false;
   /// Ranks may keep checkpoints where other nodes do not see them.
   bool hasNodeLocalSaves = false;
 

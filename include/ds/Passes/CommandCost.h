@@ -20,6 +20,9 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// The rates of the machine that the module of `op` is compiled for (Machine.h). Fails with a diagnostic at
 /// `op` where its cluster cannot be read.
 FailureOr<::ds::cost::Rates> readRates(Operation *op);
+
+/// Seconds of a gradient of attention that cuDNN computes, were it fast or not.
+double attentionGradientSeconds(CallOp call, const ::ds::cost::Rates &rates, bool isFast);
 /// Lets contexts of `registry` read each cluster once, and not for each pass that asks for its rates.
 void registerRates(DialectRegistry &registry);
 

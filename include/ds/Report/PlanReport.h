@@ -175,6 +175,13 @@ struct AttentionWorkspace {
   int64_t calls = 0, callsWithout = 0;    ///< commands that cuDNN could compute, and those that it does not
 };
 
+/// How gradients of attention by cuDNN are added up, and what the other way would take.
+struct AttentionChoice {
+  bool isFast = false;                         ///< in any order: two runs may differ in bits
+  double seconds = 0, otherSeconds = 0;        ///< of a step's gradients that cuDNN computes, on one rank
+  int64_t usualBytes = 0, otherUsualBytes = 0; ///< the largest workspace where there is room
+};
+
 /// What saving the states takes.
 struct CheckpointBytes {
   int64_t bytes = 0; ///< of all ranks' files, without headers
@@ -253,11 +260,12 @@ struct PlanReport {
   std::vector<Recomputed> recomputed;       ///< what costs most seconds first
   std::vector<ResidentValue> largestValues; ///< the largest first
   HostActivations hostActivations;
-  std::optional<AttentionWorkspace> attention; ///< none: cuDNN is not asked for a gradient of attention
-  std::optional<CheckpointBytes> checkpoint;   ///< none: a plan by rules, or an old one
-  std::optional<StorageTraffic> storage;       ///< none: nothing lies in storage
-  std::optional<HostUse> host;                 ///< none: nothing lies on the host
-  std::vector<ProductUse> products;            ///< whose times were measured; empty: there is no tuning
+  std::optional<AttentionChoice> attentionChoice; ///< none: as below
+  std::optional<AttentionWorkspace> attention;    ///< none: cuDNN is not asked for a gradient of attention
+  std::optional<CheckpointBytes> checkpoint;      ///< none: a plan by rules, or an old one
+  std::optional<StorageTraffic> storage;          ///< none: nothing lies in storage
+  std::optional<HostUse> host;                    ///< none: nothing lies on the host
+  std::vector<ProductUse> products;               ///< whose times were measured; empty: there is no tuning
   std::vector<PlanInput> inputs;   ///< beside model, target, ranks and limit; empty: an old plan does not say
   std::vector<std::string> notes;  ///< decisions and their reasons, a sentence each
   std::vector<PlanChoice> changes; ///< that make a plan fit which does not, the fastest first

@@ -271,25 +271,27 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
 /// takes where there is no room for larger ones; where there is none for the smallest, by other kernels.
 void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment) {
   const Segment &segment = segments[index];
-  if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16 || hasScoreForm(gradient))
+  if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16 || hasScoreForm(gradient) ||
+      lacksGradientEngine(gradient))
     return; // cuDNN is not asked for it
-  ArrayRef<int64_t> query = tensorType(gradient.getQuery()).getShape(),
-                    key = tensorType(gradient.getKey()).getShape();
-  ::ds::rt::AttentionSizes sizes{uint64_t(query[0]), uint64_t(query[1]), uint64_t(key[1]),
-                                 uint64_t(query[2]), uint64_t(key[2]),   uint64_t(query[3])};
+  const ::ds::rt::AttentionSizes sizes = sizesOf(gradient);
+  const ::ds::rt::AttentionForm form{.isCausal = gradient.getCausal(),
+                                     .isFast =
+                                         getMachine(gradient->getParentOfType<ModuleOp>()).hasFastAttention,
+                                     .hasBand = gradient.getWindow() || gradient.getCap()};
   analysis::ResidencyValue value;
   value.isRead = true;
   int64_t last = kNoLimit;
   for (uint64_t piece = std::max<uint64_t>(1, limits.attentionBytes); piece > 0;
        piece = llvm::bit_floor(piece) / 2) {
-    auto pieces = ::ds::rt::gradientPieces(sizes, gradient.getCausal(), piece);
+    auto pieces = ::ds::rt::attentionPieces(sizes, form, piece);
     if (!pieces)
       return;
     const auto bytes = int64_t(pieces->workspaceBytes);
     if (bytes >= last)
       continue;
     last = bytes;
-    double count = double(query[0] / pieces->batch) * double(key[2] / pieces->groups);
+    double count = double(sizes.batch / pieces->batch) * double(sizes.groups / pieces->groups);
     const uint32_t at = segment.begin + moment;
     value.homes.push_back(
         {{{kDevice, bytes, at, at + 1}}, chargesOf(segment, 0, count * costs.launchSeconds())});

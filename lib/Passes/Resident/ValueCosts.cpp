@@ -2,6 +2,7 @@
 #include "ValueCosts.h"
 
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Runtime/Program/AttentionWork.h"
@@ -51,7 +52,9 @@ double ValueCosts::attentionSeconds(Operation *op, cost::DType dtype) const {
   work.width = double(queries[3]);
   auto gradient = dyn_cast<AttentionGradOp>(op);
   work.isGradient = gradient != nullptr;
-  bool hasForm = gradient ? readForm(gradient, work) : readForm(cast<AttentionOp>(op), work);
+  work.isFast = getMachine(op->getParentOfType<ModuleOp>()).hasFastAttention;
+  bool hasForm = gradient ? readForm(gradient, work) || lacksGradientEngine(gradient)
+                          : readForm(cast<AttentionOp>(op), work);
   if (hasForm && StringRef(rates.cluster().device.architecture).starts_with("sm_"))
     dtype = cost::DType::F32; // in which the runtime's own kernels compute
   return rates.attentionSeconds(work, bytesOf(op->getOperands()) + bytesOf(op->getResults()), dtype);

@@ -14,11 +14,31 @@ static bool isAttention(CallOp call) {
   return isGradient(call) || call.getCallee() == rt::LibraryFn::AttentionForward;
 }
 
+bool mlir::ds::lacksGradientEngine(ModuleOp module, bool hasCap, int64_t headSize) {
+  constexpr int64_t kMostHead = 128;
+  unsigned version = 0;
+  StringRef target = getTarget(module);
+  return target.consume_front("cuda:sm_") && !target.consumeInteger(10, version) && version < 90 &&
+         (hasCap || headSize > kMostHead);
+}
+
+static rt::AttentionParams paramsOf(const RuntimeCall &call) {
+  return rt::attentionParams({call.params.data(), call.params.size()});
+}
+
+/// Whether the gradient `op` is one that the GPU has no engine for.
+static bool lacksEngine(CallOp op, const RuntimeCall &call) {
+  return isGradient(op) && lacksGradientEngine(op->getParentOfType<ModuleOp>(),
+                                               paramsOf(call).cap.has_value(), call.operand(0).shape[3]);
+}
+
 std::optional<rt::AttentionPieces> mlir::ds::cudnnPieces(CallOp op, uint64_t usual) {
   if (!isAttention(op))
     return std::nullopt;
   const RuntimeCall call(op);
-  const rt::AttentionParams params = rt::attentionParams({call.params.data(), call.params.size()});
+  if (lacksEngine(op, call))
+    return std::nullopt;
+  const rt::AttentionParams params = paramsOf(call);
   return rt::attentionPieces(call.function, call.operands(), params, usual);
 }
 
@@ -26,9 +46,10 @@ std::optional<rt::AttentionRefusal> mlir::ds::cudnnRefusal(CallOp op) {
   if (!isAttention(op) || !isForCuda(op->getParentOfType<ModuleOp>()))
     return std::nullopt;
   const RuntimeCall call(op);
-  const rt::AttentionParams params = rt::attentionParams({call.params.data(), call.params.size()});
-  const std::optional<rt::AttentionRefusal> refusal =
-      rt::attentionRefusal(call.function, call.operands(), params);
+  std::optional<rt::AttentionRefusal> refusal =
+      rt::attentionRefusal(call.function, call.operands(), paramsOf(call));
+  if (!refusal && lacksEngine(op, call))
+    refusal = rt::AttentionRefusal::Engine;
   return refusal == rt::AttentionRefusal::SinglePrecision ? std::nullopt : refusal;
 }
 
@@ -48,6 +69,22 @@ uint64_t mlir::ds::gradientWorkspaceBytes(ModuleOp module, uint64_t usual) {
   for (CallOp call : findCudnnGradients(module))
     most = std::max(most, cudnnPieces(call, usual)->workspaceBytes);
   return most;
+}
+
+bool mlir::ds::hasDropout(CallOp op) {
+  return isAttention(op) && paramsOf(RuntimeCall(op)).dropout.has_value();
+}
+
+bool mlir::ds::isFastGradient(CallOp op) { return paramsOf(RuntimeCall(op)).isFast; }
+
+uint64_t mlir::ds::usualWorkspaceBytes(CallOp op, bool isFast) {
+  const RuntimeCall call(op);
+  rt::AttentionParams params = paramsOf(call);
+  const bool mayHaveBlocks = !isFast && !params.window && !params.cap && !params.dropout;
+  params.isFast = isFast;
+  params.block = mayHaveBlocks ? rt::attentionBlockSize(rt::attentionSizes(call.operands())) : std::nullopt;
+  const auto pieces = rt::attentionPieces(call.function, call.operands(), params);
+  return pieces ? pieces->workspaceBytes : 0;
 }
 
 bool mlir::ds::isByOwnKernel(CallOp call) {

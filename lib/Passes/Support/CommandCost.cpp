@@ -192,7 +192,14 @@ static rt::AttentionWork attentionOf(CallOp call, bool isGradient) {
   work.window = static_cast<double>(params.window.value_or(0));
   work.isCausal = params.isCausal;
   work.isGradient = isGradient;
+  work.isFast = params.isFast;
   return work;
+}
+
+double mlir::ds::attentionGradientSeconds(CallOp call, const cost::Rates &rates, bool isFast) {
+  rt::AttentionWork work = attentionOf(call, /*isGradient=*/true);
+  work.isFast = isFast;
+  return rates.attentionSeconds(work, bytesOf(call.getBuffers()), arithmeticType(call));
 }
 
 static double callSeconds(CallOp call, const cost::Rates &rates) {

@@ -6,8 +6,8 @@ using ::ds::rt::LibraryFn;
 
 static constexpr ::ds::rt::LibraryRow<LibraryEntry> kFunctions[] = {
     {LibraryFn::Matmul, {3, 5, {}}},
-    {LibraryFn::AttentionForward, {5, 7, {}}},
-    {LibraryFn::AttentionBackward, {9, 11, {}}},
+    {LibraryFn::AttentionForward, {5, 8, {}}},
+    {LibraryFn::AttentionBackward, {9, 12, {}}},
     {LibraryFn::EmbeddingForward, {3, 3, IndexUse{1, 0, 0, false}}},
     {LibraryFn::EmbeddingBackward, {3, 3, IndexUse{0, 2, 0, false}}},
     {LibraryFn::CrossEntropyForward, {5, 6, IndexUse{1, 0, 1, true}}},

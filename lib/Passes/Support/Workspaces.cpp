@@ -43,9 +43,9 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
   return std::min(most, llvm::alignTo(partials, kCudaAlignment));
 }
 
-/// Bytes that a gradient of attention gets: of the pieces that it is to have, or of the largest for which
-/// there is room. 0 where cuDNN is not to be asked.
-static uint64_t gradientBytes(CallOp call, const WorkspaceLimits &limits) {
+/// Bytes that an attention or its gradient gets: of the pieces that it is to have, or of the largest for
+/// which there is room. 0 where cuDNN is not to be asked.
+static uint64_t attentionBytes(CallOp call, const WorkspaceLimits &limits) {
   if (limits.attentionBytes == 0)
     return 0;
   std::optional<rt::AttentionPieces> usual = cudnnPieces(call, limits.attentionBytes);
@@ -71,8 +71,8 @@ static uint64_t cudaBudget(CallOp call, const WorkspaceLimits &limits) {
   }
   if (const uint64_t own = rt::cudaWorkspaceBytes(function, RuntimeCall(call).operands()))
     return own;
-  if (function == LibraryFn::AttentionBackward)
-    return gradientBytes(call, limits);
+  if (function == LibraryFn::AttentionBackward || hasDropout(call))
+    return attentionBytes(call, limits);
   auto pieces = cudnnPieces(call, limits.attentionBytes);
   return pieces ? pieces->workspaceBytes : 0;
 }

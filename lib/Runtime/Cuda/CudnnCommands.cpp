@@ -4,6 +4,7 @@
 #include "Cuda/Cudnn/CudnnEngines.h"
 #include "Program/Verify.h"
 
+#include "ds/Runtime/Program/AttentionParams.h"
 #include "ds/Runtime/Program/ConvForm.h"
 
 #include <fmt/format.h>
@@ -31,6 +32,13 @@ public:
 
 } // namespace
 
+/// Whether a command is a gradient that may be added up in any order.
+static bool isFastGradient(const Program &program, const Command &command) {
+  const int64_t *params = program.params.data() + command.firstParam;
+  return static_cast<LibraryFn>(command.callee) == LibraryFn::AttentionBackward &&
+         attentionParams({params, command.numParams}).isFast;
+}
+
 Result<std::unique_ptr<CudaTask>> CudnnCommands::bindKernel(const Binding &binding, const Command &command,
                                                             Tally &tally, const Error &why) {
   if (tally.byKernels++ == 0)
@@ -50,7 +58,11 @@ Result<std::unique_ptr<CudaTask>> CudnnCommands::bind(const Binding &binding, ui
   auto task = std::make_unique<ChosenTask>(std::move(work->task), work->choices.size());
   for (Choice &choice : work->choices) {
     choice.what = describeCommand(binding.program, index);
-    choice.taken = [&tally, chosen = task.get()] { tally.byCudnn += --chosen->waiting == 0; };
+    choice.taken = [&tally, chosen = task.get(), isFast = isFastGradient(binding.program, command)] {
+      const bool isWhole = --chosen->waiting == 0;
+      tally.byCudnn += isWhole;
+      tally.fast += isWhole && isFast;
+    };
     choice.refuse = [this, binding, &command, &tally, chosen = task.get()](const Error &why) -> Status {
       if (std::exchange(chosen->isByKernels, true))
         return {}; // another of its engines was refused before
@@ -70,7 +82,8 @@ std::string CudnnCommands::describe(const char *what, const Tally &tally) const 
     return "";
   if (tally.byCudnn == 0)
     return fmt::format("{} by the runtime's kernels ({})", what, tally.reason);
-  const std::string all = fmt::format("{} by cuDNN {}", what, engines->version());
+  const std::string all = fmt::format("{} by cuDNN {}{}", what, engines->version(),
+                                      tally.fast > 0 ? ", fast: two runs may differ in bits" : "");
   return tally.byKernels == 0 ? all
                               : fmt::format("{} in {} of {} commands ({})", all, tally.byCudnn,
                                             tally.byCudnn + tally.byKernels, tally.reason);

@@ -32,6 +32,7 @@ private:
   /// What became of the commands of one kind.
   struct Tally {
     uint32_t byCudnn = 0, byKernels = 0; ///< commands
+    uint32_t fast = 0;                   ///< of the former, gradients that are added up in any order
     std::string reason;                  ///< why the first of the latter is not by cuDNN
   };
   Result<std::unique_ptr<CudaTask>> bindKernel(const Binding &binding, const Command &command, Tally &tally,

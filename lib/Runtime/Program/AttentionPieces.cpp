@@ -16,6 +16,7 @@ constexpr uint64_t kMostScores = uint64_t(1) << 30, kUsualBlockScores = uint64_t
 /// Rows of blocks that are computed before larger ones are taken: their number grows with the square.
 constexpr int64_t kUsualBlockRows = 16;
 constexpr int64_t kBlockRound = 128; ///< of which a block is a multiple, as tiles of engines are
+constexpr uint64_t kSumRows = 64;    ///< queries of an engine's tile
 constexpr uint64_t kFixed = 512;     ///< bytes of counters and descriptors that engines ask for besides
 constexpr int64_t kVector = 8;       ///< 16-bit elements in 16 bytes, which the engines load at once
 constexpr int64_t kMaskVector = 4;   ///< f32 elements in 16 bytes
@@ -39,21 +40,44 @@ bool isAlignedMask(const Buffer &mask) {
   return mask.strides[3] == 1 && isAligned(0) && isAligned(1);
 }
 
-/// Bytes that the gradient of `heads` query heads over `batch` samples needs besides the row sums: scores in
-/// 16 bits in whole tiles, and the gradients of keys and values for each query head where several share one.
-uint64_t gradientBytes(const Sizes &s, uint64_t batch, uint64_t heads) {
-  const uint64_t keys = alignTo(s.keys, 128), scores = 2 * batch * heads * alignTo(s.queries, 64) * keys;
-  const uint64_t shared = s.heads > s.groups ? 4 * batch * heads * keys * s.size : 0;
-  return scores + shared + kFixed;
+/// Bytes of the gradients of keys and values for each query head, in whole tiles, where several share one.
+uint64_t sharedBytes(const Sizes &s, uint64_t batch, uint64_t heads) {
+  return s.heads > s.groups ? 4 * batch * heads * alignTo(s.keys, kBlockRound) * s.size : 0;
 }
 
-AttentionPieces pieceOf(const Sizes &s, uint64_t batch, uint64_t groups, bool gradient) {
+/// Bytes that the gradient of `heads` query heads over `batch` samples needs besides the row sums: scores in
+/// 16 bits in whole tiles, and what is of each query head.
+uint64_t gradientBytes(const Sizes &s, uint64_t batch, uint64_t heads) {
+  const uint64_t keys = alignTo(s.keys, kBlockRound),
+                 scores = 2 * batch * heads * alignTo(s.queries, kSumRows) * keys;
+  return scores + sharedBytes(s, batch, heads) + kFixed;
+}
+
+/// What a piece computes: forward, the gradient to the bit, or in any order.
+enum class PieceKind { Forward, Exact, Fast };
+struct Kind {
+  PieceKind kind;
+  bool drops; ///< some probabilities
+};
+
+AttentionPieces pieceOf(const Sizes &s, uint64_t batch, uint64_t groups, const Kind &what) {
+  const auto [kind, drops] = what;
   const uint64_t heads = groups * (s.heads / s.groups);
   AttentionScratch scratch;
-  scratch.rowSums = gradient ? alignTo(4 * batch * heads * s.queries, kAttentionAlignment) : 0;
-  const uint64_t engine = gradient ? gradientBytes(s, batch, heads) : kFixed;
+  uint64_t engine = kFixed;
+  if (drops)
+    scratch.dropMask = alignTo(2 * batch * heads * s.queries * s.keys, kAttentionAlignment);
+  if (kind != PieceKind::Forward)
+    scratch.rowSums = alignTo(4 * batch * heads * s.queries, kAttentionAlignment);
+  if (kind == PieceKind::Exact)
+    engine = gradientBytes(s, batch, heads);
+  if (kind == PieceKind::Fast) {
+    scratch.querySums =
+        alignTo(4 * batch * heads * alignTo(s.queries, kSumRows) * s.size, kAttentionAlignment);
+    engine += scratch.querySums + sharedBytes(s, batch, heads); // on sm_80 engines have sums of their own
+  }
   return {static_cast<int64_t>(batch), static_cast<int64_t>(groups), std::nullopt, scratch,
-          alignTo(scratch.rowSums + engine, kAttentionAlignment)};
+          alignTo(scratch.bytes() + engine, kAttentionAlignment)};
 }
 
 /// One key head in blocks of `block` queries and keys.
@@ -83,16 +107,23 @@ uint64_t scoreBytes(const Sizes &s, uint64_t queries, uint64_t keys) {
 
 /// The largest piece within `usual` bytes: whole samples if one fits, else key heads of one sample. Pieces
 /// are alike, so that one engine runs them all.
-AttentionPieces cut(const Sizes &s, uint64_t usual) {
+AttentionPieces cut(const Sizes &s, const Kind &kind, uint64_t usual) {
   for (uint64_t batch = s.batch; batch > 0; --batch)
     if (s.batch % batch == 0)
-      if (AttentionPieces piece = pieceOf(s, batch, s.groups, true); piece.workspaceBytes <= usual)
+      if (AttentionPieces piece = pieceOf(s, batch, s.groups, kind); piece.workspaceBytes <= usual)
         return piece;
   for (uint64_t groups = s.groups; groups > 1; --groups)
     if (s.groups % groups == 0)
-      if (AttentionPieces piece = pieceOf(s, 1, groups, true); piece.workspaceBytes <= usual)
+      if (AttentionPieces piece = pieceOf(s, 1, groups, kind); piece.workspaceBytes <= usual)
         return piece;
-  return pieceOf(s, 1, 1, true);
+  return pieceOf(s, 1, 1, kind);
+}
+
+/// Whether a piece of one key head, not cut into blocks, would keep more than one can: a score in 16 bits of
+/// exact gradients, and what dropout leaves of each.
+bool isTooLong(const Sizes &s, const AttentionForm &form) {
+  const bool keepsScores = form.drops || (form.isGradient && !form.isFast);
+  return keepsScores && scoreBytes(s, s.queries, s.keys) >= 2 * kMostScores;
 }
 
 /// Why engines do not take an attention of these sizes, if they do not.
@@ -142,15 +173,25 @@ std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool 
   return blocks;
 }
 
-std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal, uint64_t usual) {
-  if (sizeRefusal(sizes, causal))
+std::optional<AttentionPieces> attentionPieces(const AttentionSizes &sizes, const AttentionForm &form,
+                                               uint64_t usual) {
+  if (sizeRefusal(sizes, form.isCausal))
     return std::nullopt;
   const std::optional<int64_t> block = attentionBlockSize(sizes);
-  return block ? blocksOf(sizes, static_cast<uint64_t>(*block)) : cut(sizes, usual);
+  const bool hasForm = form.hasBand || form.drops;
+  if (form.isGradient && !form.isFast && !hasForm && block)
+    return blocksOf(sizes, static_cast<uint64_t>(*block));
+  if (isTooLong(sizes, form))
+    return std::nullopt;
+  if (!form.isGradient && !form.drops)
+    return pieceOf(sizes, sizes.batch, sizes.groups, {PieceKind::Forward, false});
+  const PieceKind kind = !form.isGradient ? PieceKind::Forward
+                         : form.isFast    ? PieceKind::Fast
+                                          : PieceKind::Exact;
+  return cut(sizes, {kind, form.drops}, usual);
 }
 
-/// Sizes of a command's operands.
-static Sizes sizesOf(std::span<const Buffer *const> operands) {
+AttentionSizes attentionSizes(std::span<const Buffer *const> operands) {
   const Buffer &q = *operands[0], &k = *operands[1];
   const auto size = [](const Buffer &buffer, size_t dim) { return static_cast<uint64_t>(buffer.shape[dim]); };
   return {size(q, 0), size(q, 1), size(k, 1), size(q, 2), size(k, 2), size(q, 3)};
@@ -167,41 +208,41 @@ static bool areAligned(LibraryFn fn, std::span<const Buffer *const> operands) {
   return true;
 }
 
+static AttentionForm formOf(LibraryFn fn, const AttentionParams &params) {
+  return {fn == LibraryFn::AttentionBackward, params.isCausal, params.isFast, params.window || params.cap,
+          params.dropout.has_value()};
+}
+
 std::optional<AttentionRefusal> attentionRefusal(LibraryFn fn, std::span<const Buffer *const> operands,
                                                  const AttentionParams &params) {
   using enum AttentionRefusal;
   const AttentionExtras extras = attentionExtras(fn, operands);
-  const Sizes s = sizesOf(operands);
+  const Sizes s = attentionSizes(operands);
   // Masks of all blocks start on 16 bytes, those behind the keys that every query sees too.
   const bool isShifted = params.block && params.isCausal && (s.keys - s.queries) % kMaskVector != 0;
-  const bool isTooLong = fn == LibraryFn::AttentionBackward && !params.block &&
-                         scoreBytes(s, s.queries, s.keys) >= 2 * kMostScores;
   const std::pair<AttentionRefusal, bool> forms[] = {{SinglePrecision, !isNarrow(operands[0]->dtype)},
-                                                     {Window, params.window.has_value()},
-                                                     {Cap, params.cap.has_value()},
-                                                     {Slopes, extras.slopes != nullptr}};
+                                                     {Slopes, extras.slopes && s.queries != s.keys}};
   for (const auto &[refusal, holds] : forms)
     if (holds)
       return refusal;
   if (const std::optional<AttentionRefusal> refusal = sizeRefusal(s, params.isCausal))
     return refusal;
+  // The first query stands before the first key by as many keys as there are fewer.
+  if (params.window && s.queries >= s.keys + static_cast<uint64_t>(*params.window))
+    return Blind;
   if (extras.mask && (!isAlignedMask(*extras.mask) || isShifted))
     return Mask;
   if (!areAligned(fn, operands))
     return Alignment;
-  return isTooLong ? std::optional(Length) : std::nullopt;
+  return !params.block && isTooLong(s, formOf(fn, params)) ? std::optional(Length) : std::nullopt;
 }
 
 const char *spell(AttentionRefusal refusal) {
   switch (refusal) {
   case AttentionRefusal::SinglePrecision:
     return "f32";
-  case AttentionRefusal::Window:
-    return "a window";
-  case AttentionRefusal::Cap:
-    return "a cap on scores";
   case AttentionRefusal::Slopes:
-    return "slopes of positions";
+    return "slopes of positions with more keys than queries";
   case AttentionRefusal::HeadSize:
     return "heads that are no multiple of 8 elements, or more than 256";
   case AttentionRefusal::Alignment:
@@ -209,7 +250,9 @@ const char *spell(AttentionRefusal refusal) {
   case AttentionRefusal::Mask:
     return "a mask whose parts do not begin on 16 bytes";
   case AttentionRefusal::Blind:
-    return "fewer keys than queries under a causal mask";
+    return "queries that see no key";
+  case AttentionRefusal::Engine:
+    return "gradients under a cap or of heads above 128 before sm_90";
   case AttentionRefusal::Length:
     return "so many scores without blocks";
   case AttentionRefusal::Empty:
@@ -222,10 +265,14 @@ std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buf
                                                const AttentionParams &params, uint64_t usual) {
   if (attentionRefusal(fn, operands, params))
     return std::nullopt;
-  const Sizes s = sizesOf(operands);
-  if (fn != LibraryFn::AttentionBackward)
-    return pieceOf(s, s.batch, s.groups, false);
-  return params.block ? blocksOf(s, static_cast<uint64_t>(*params.block)) : cut(s, usual);
+  const Sizes s = attentionSizes(operands);
+  if (params.block)
+    return blocksOf(s, static_cast<uint64_t>(*params.block));
+  AttentionForm form = formOf(fn, params);
+  const bool isExact = form.isGradient && !form.isFast;
+  if (isExact) // a command without a block is not cut into any
+    return cut(s, {PieceKind::Exact, form.drops}, usual);
+  return attentionPieces(s, form, usual);
 }
 
 } // namespace ds::rt

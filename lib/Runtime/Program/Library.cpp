@@ -84,21 +84,28 @@ MatmulExtras matmulExtras(std::span<const Buffer *const> operands, std::span<con
 
 AttentionParams attentionParams(std::span<const int64_t> params) {
   AttentionParams result{params[0] != 0, std::bit_cast<double>(params[1])};
-  if (params.size() == kAttentionParams + kAttentionBlockParams)
-    result.block = params[2];
+  if (params.size() % 2 != 0) { // all but the last come in pairs
+    result.isFast = params.back() == kFastGradient;
+    if (!result.isFast)
+      result.block = params.back();
+  }
   if (params.size() < kAttentionParams + kAttentionFormParams)
     return result;
   if (params[2] != 0)
     result.window = params[2];
   if (const double cap = std::bit_cast<double>(params[3]); cap != 0)
     result.cap = cap;
+  if (params.size() >= kAttentionParams + kAttentionFormParams + kAttentionDropoutParams)
+    result.dropout = {std::bit_cast<double>(params[4]), params[5]};
   return result;
 }
 
 AttentionExtras attentionExtras(LibraryFn fn, std::span<const Buffer *const> operands) {
   AttentionExtras extras;
   for (const Buffer *operand : operands.subspan(fixedAttentionOperands(fn)))
-    (operand->shape.size() == 1 ? extras.slopes : extras.mask) = operand;
+    (operand->shape.size() != 1     ? extras.mask
+     : operand->dtype == DType::I64 ? extras.generator
+                                    : extras.slopes) = operand;
   return extras;
 }
 

@@ -6,36 +6,63 @@
 
 namespace ds::rt {
 
-/// Causality and scale; of a form with a window or a cap both of these, or of a gradient in blocks their
-/// size.
+/// The probability and the number of a draw.
+static Status verifyDropout(const OperandChecker &c, unsigned first) {
+  const double probability = std::bit_cast<double>(c.param(first));
+  if (!(probability >= 0 && probability < 1))
+    return refuse("{} has a dropout of {}, expected at least 0 and below 1", c.where(), probability);
+  return c.param(first + 1) >= 0
+             ? Status()
+             : refuse("{} draws its dropout by the number {}", c.where(), c.param(first + 1));
+}
+
+/// Causality and scale; of a form with a window, a cap or dropout the first two of these, and dropout where
+/// there is one; of a gradient, the size of its blocks or that it is fast.
 static Status verifyParams(const OperandChecker &c, unsigned least, unsigned most) {
   const bool isGradient = static_cast<LibraryFn>(c.command.callee) == LibraryFn::AttentionBackward;
-  const bool hasForm = c.numParams() == kAttentionParams + kAttentionFormParams;
-  const bool hasBlock = isGradient && c.numParams() == kAttentionParams + kAttentionBlockParams;
-  DS_CHECK(c.counts(least, most, hasForm || hasBlock ? c.numParams() : kAttentionParams));
+  const bool hasBlock = isGradient && c.numParams() % 2 != 0;
+  const unsigned others = c.numParams() - (hasBlock ? kAttentionBlockParams : 0);
+  const bool hasDropout = others == kAttentionParams + kAttentionFormParams + kAttentionDropoutParams;
+  const bool hasForm = hasDropout || others == kAttentionParams + kAttentionFormParams;
+  const bool isKnown = hasForm || (hasBlock && others == kAttentionParams);
+  DS_CHECK(c.counts(least, most, isKnown ? c.numParams() : kAttentionParams));
   DS_CHECK(c.flag(0));
   if (!std::isfinite(std::bit_cast<double>(c.param(1))))
     return refuse("{} has a scale that is not finite", c.where());
-  if (hasBlock && (c.param(2) <= 0 || c.param(2) % kAttentionBlockUnit != 0))
-    return refuse("{} has blocks of {} rows, expected a multiple of {}", c.where(), c.param(2),
+  if (hasBlock && (c.param(others) < 0 || c.param(others) % kAttentionBlockUnit != 0))
+    return refuse("{} has blocks of {} rows, expected a multiple of {}", c.where(), c.param(others),
                   kAttentionBlockUnit);
+  if (hasBlock && hasForm && c.param(others) != kFastGradient)
+    return refuse("{} has blocks beside a window, a cap or dropout", c.where());
   if (!hasForm)
     return {};
   if (c.param(2) < 0)
     return refuse("{} has a window of {} positions", c.where(), c.param(2));
-  return c.cap(3);
+  DS_CHECK(c.cap(3));
+  return hasDropout ? verifyDropout(c, kAttentionParams + kAttentionFormParams) : Status();
 }
 
-/// Mask and slopes from operand `first` on: at most one of each, each of the shape of what it is added to.
+/// Mask, slopes and generator from operand `first` on: at most one of each, each of the shape of what it is
+/// added to. There is a generator where there is dropout.
 static Status verifyExtras(const OperandChecker &c, unsigned first) {
   for (unsigned k = first; k < c.numOperands(); ++k) {
-    DS_CHECK(c.dtype(k, {DType::F32}));
-    DS_CHECK(c.operand(k).shape.size() == 1 ? Status() : c.rank(k, 4));
+    if (c.operand(k).shape.size() == 1) {
+      DS_CHECK(c.dtype(k, {DType::F32, DType::I64}));
+    } else {
+      DS_CHECK(c.dtype(k, {DType::F32}));
+      DS_CHECK(c.rank(k, 4));
+    }
     DS_CHECK(c.unitInnermost(k));
   }
   const AttentionExtras extras = attentionExtras(static_cast<LibraryFn>(c.command.callee), c.operands());
   if (extras.count() + first != c.numOperands())
     return refuse("{} has two operands of one kind after its results", c.where());
+  const bool draws = c.numParams() >= kAttentionParams + kAttentionFormParams + kAttentionDropoutParams;
+  if (draws != (extras.generator != nullptr))
+    return refuse("{} has {} without {}", c.where(), draws ? "dropout" : "a generator",
+                  draws ? "a generator" : "dropout");
+  if (extras.generator && extras.generator->shape[0] != 2)
+    return refuse("{} has a generator of {} numbers, expected 2", c.where(), extras.generator->shape[0]);
   const std::vector<int64_t> q = c.operand(0).shape, kv = c.operand(1).shape;
   if (extras.slopes && extras.slopes->shape[0] != q[2])
     return refuse("{} has {} slopes for {} heads", c.where(), extras.slopes->shape[0], q[2]);
@@ -70,22 +97,22 @@ static Status verifyShapes(const OperandChecker &c, unsigned first) {
 }
 
 Status verifyAttentionForward(const OperandChecker &c) {
-  DS_CHECK(verifyParams(c, 5, 7));
+  DS_CHECK(verifyParams(c, 5, 8));
   DS_CHECK(verifyShapes(c, 5));
-  DS_CHECK(c.written(3, {0, 1, 2, 4, 5, 6}));
-  return c.written(4, {0, 1, 2, 5, 6});
+  DS_CHECK(c.written(3, {0, 1, 2, 4, 5, 6, 7}));
+  return c.written(4, {0, 1, 2, 5, 6, 7});
 }
 
 Status verifyAttentionBackward(const OperandChecker &c) {
-  DS_CHECK(verifyParams(c, 9, 11));
+  DS_CHECK(verifyParams(c, 9, 12));
   DS_CHECK(verifyShapes(c, 9));
   DS_CHECK(c.shape(5, c.operand(0).shape));
   DS_CHECK(c.shape(6, c.operand(0).shape));
   DS_CHECK(c.shape(7, c.operand(1).shape));
   DS_CHECK(c.shape(8, c.operand(1).shape));
-  DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10}));
-  DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9, 10}));
-  DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9, 10}));
+  DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11}));
+  DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9, 10, 11}));
+  DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9, 10, 11}));
   return verifyWorkspace(c);
 }
 

@@ -10,6 +10,7 @@
 #include "LineErrors.h"
 #include "ModelFile.h"
 #include "Notes.h"
+#include "OptionalText.h"
 #include "ds/Config/Cluster.h"
 #include "ds/Import/BuiltinModels.h"
 #include "ds/Support/Numbers.h"
@@ -31,17 +32,6 @@ using namespace ds;
 using namespace ds::opt;
 
 namespace {
-/// A value that may be left out. LLVM puts such a one in brackets, and does not count them in its columns.
-struct OptionalTextParser : cl::parser<std::string> {
-  using cl::parser<std::string>::parser;
-  size_t getOptionWidth(const cl::Option &option) const {
-    return parser::getOptionWidth(option) + llvm::StringRef("[]").size();
-  }
-  void printOptionInfo(const cl::Option &option, size_t width) const {
-    parser::printOptionInfo(option, width - llvm::StringRef("[]").size());
-  }
-};
-
 /// Declares the options; read back after parsing.
 struct CommandLine {
   // Groups of --help, which prints them by name.
@@ -90,6 +80,10 @@ struct CommandLine {
       "loss-chunks", cl::cat(ofModel),
       cl::desc("Parts in which logits and their loss are made: auto, or a number (loss_chunks)"),
       cl::value_desc("auto|N")};
+  cl::opt<std::string> attention{
+      "attention", cl::cat(ofMachine),
+      cl::desc("On CUDA, gradients of attention equal in every bit, or fast (attention)"),
+      cl::value_desc("exact|fast")};
   cl::opt<bool> tf32{"tf32", cl::cat(ofMachine),
                      cl::desc("On CUDA, products of fp32 factors in tf32 (allow_tf32)")};
   cl::opt<std::string> target{
@@ -366,6 +360,8 @@ Options ds::opt::parseOptions(int argc, char **argv, mlir::DialectRegistry &regi
   options.output = line.output;
   options.config = line.config;
   options.sets.assign(line.sets.begin(), line.sets.end());
+  if (line.attention.getNumOccurrences() > 0)
+    options.sets.push_back("attention=" + line.attention);
   if (line.tf32.getNumOccurrences() > 0)
     options.sets.push_back(line.tf32 ? "allow_tf32=true" : "allow_tf32=false");
   options.inputs.assign(line.inputs.begin(), line.inputs.end());

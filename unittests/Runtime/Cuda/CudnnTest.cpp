@@ -1,26 +1,9 @@
-//===- CudnnTest.cpp - cuDNN itself, without a GPU ---------------------------------------===//
-//
-// The real library chooses and compiles engines for a device that only its properties describe: which graphs
-// it takes, how much memory it asks for and whether it notes that bits may vary is its own word. Nothing is
-// executed.
-//
-//===---------------------------------------------------------------------------===//
-#include "../../../kernels/CudaCommands.h"
+//===- CudnnTest.cpp - How cuDNN's engines are found and kept, and those of convolutions -----===//
 #include "../ConvReference.h"
-#include "Cuda/Cudnn/CudnnAttention.h"
 #include "Cuda/Cudnn/CudnnConvolution.h"
-#include "Cuda/Cudnn/CudnnPlan.h"
-
-#include "ds/Kernels/Kernels.h"
-#include "ds/Runtime/Program/AttentionPieces.h"
-
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
+#include "CudnnFixture.h"
 
 #include <array>
-#include <dlfcn.h>
 #include <optional>
 #include <set>
 #include <thread>
@@ -29,195 +12,6 @@ namespace ds::rt::cuda {
 namespace {
 
 using testing::HasSubstr;
-
-/// A device as the library would describe it: an H100 for 90, else an A100.
-std::string describeDevice(int architecture) {
-  const bool hopper = architecture == 90;
-  return fmt::format(
-      R"({{"maxGridSize":[2147483647,65535,65535],"maxBlockSize":[1024,1024,64],"regsPerBlock":65536,)"
-      R"("multiProcessorCount":{},"warpSize":32,"maxSharedMemoryPerBlock":49152,)"
-      R"("maxSharedMemoryPerBlockOptin":{},"reservedSharedMemoryPerBlock":1024,"maxRegistersPerSM":65536,)"
-      R"("maxCtasPerSM":32,"maxThreadsPerBlock":1024,"maxThreadsPerSM":2048,"pciDeviceId":0,"isTccDriver":0,)"
-      R"("supportCoopLaunch":1,"totalGlobalMem":{},"smClockRateKHz":{},"memClockRateKHz":{},"l2CacheSize":{},)"
-      R"("cudaDeviceId":0,"deviceVer":{},"driverVer":13000,"deviceName":"{}"}})",
-      hopper ? 132 : 108, hopper ? 232448 : 166912, hopper ? 85017624576 : 84987740160,
-      hopper ? 1980000 : 1410000, hopper ? 2619000 : 1512000, hopper ? 52428800 : 41943040, architecture * 10,
-      hopper ? "NVIDIA H100 80GB HBM3" : "NVIDIA A100-SXM4-80GB");
-}
-
-/// An attention of packed operands, but for queries, keys and values, which may be parts of one matrix.
-struct Form {
-  int64_t batch, queries, keys, heads, groups, size;
-  bool causal;
-  DType dtype = DType::BF16;
-  bool joined = false;            ///< q, k and v are columns of one [batch, row, 3 * heads * size]
-  std::vector<int64_t> mask = {}; ///< sizes of a mask in memory; empty: there is none
-  int64_t rowsOfAll = 0;          ///< of a block: queries of the whole, by which rows of heads lie apart
-};
-
-/// Operands of the command as Library.h lists them.
-std::vector<Buffer> operandsOf(const Form &f, bool gradient) {
-  const int64_t h = f.heads, d = f.size, width = f.joined ? 3 * h * d : h * d;
-  const auto strided = [&](int64_t rows, int64_t heads, int64_t row) {
-    return Buffer{Space::Device, f.dtype, 0, {f.batch, rows, heads, d}, {rows * row, row, d, 1}};
-  };
-  const Buffer q = strided(f.queries, h, width),
-               k = strided(f.keys, f.groups, f.joined ? width : f.groups * d);
-  const Buffer out = strided(f.queries, h, h * d), dk = strided(f.keys, f.groups, f.groups * d);
-  const int64_t perHead = std::max(f.rowsOfAll, f.queries);
-  const Buffer lse{Space::Device, DType::F32, 0, {f.batch, h, f.queries}, {h * perHead, perHead, 1}};
-  std::vector<Buffer> operands = {q, k, k, out, lse};
-  if (gradient)
-    operands.insert(operands.end(), {out, out, dk, dk});
-  if (const std::vector<int64_t> &m = f.mask; !m.empty())
-    operands.push_back({Space::Device, DType::F32, 0, m, {m[1] * m[2] * m[3], m[2] * m[3], m[3], 1}});
-  return operands;
-}
-
-class CudnnTest : public testing::Test {
-protected:
-  static void SetUpTestSuite() {
-    ASSERT_TRUE(::dlopen(DS_COMPILE_ONLY_DRIVER, RTLD_NOW | RTLD_GLOBAL)) << ::dlerror();
-    ASSERT_TRUE(::dlopen(DS_NVRTC_LIBRARY, RTLD_NOW)) << ::dlerror();
-    ::setenv("DS_CUDNN", DS_CUDNN_LIBRARY, 1);
-    Result<std::unique_ptr<Cudnn>> opened = Cudnn::open();
-    ASSERT_TRUE(opened) << opened.error().message;
-    cudnn = std::move(*opened);
-  }
-  static void TearDownTestSuite() { cudnn.reset(); }
-
-  static std::optional<AttentionPieces> piecesOf(const Form &form, bool gradient) {
-    const std::vector<Buffer> buffers = operandsOf(form, gradient);
-    std::vector<const Buffer *> operands;
-    for (const Buffer &buffer : buffers)
-      operands.push_back(&buffer);
-    return attentionPieces(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward, operands,
-                           {.isCausal = form.causal});
-  }
-
-  /// The graph of the form's pieces.
-  static Result<NamedGraph> describe(const Form &form, bool gradient, const AttentionPieces &pieces) {
-    const std::vector<Buffer> buffers = operandsOf(form, gradient);
-    std::vector<View> views;
-    for (const Buffer &b : buffers)
-      views.push_back(
-          {nullptr, b.shape.data(), b.strides.data(), static_cast<uint32_t>(b.shape.size()), b.dtype});
-    const int64_t params[] = {form.causal, std::bit_cast<int64_t>(0.125)};
-    const AttentionCall call =
-        attentionCall(gradient ? LibraryFn::AttentionBackward : LibraryFn::AttentionForward,
-                      {views.data(), params, static_cast<uint32_t>(views.size()), 2, 1});
-    const cudnnDataType_t type = form.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
-    return describeAttention(*cudnn, {call, pieces.batch, pieces.groups, type, gradient, !form.mask.empty()});
-  }
-
-  static Descriptor device(int architecture) {
-    Result<Descriptor> properties = deviceProperties(*cudnn, describeDevice(architecture));
-    EXPECT_TRUE(properties) << properties.error().message;
-    return std::move(*properties);
-  }
-
-  /// The first engine that will do.
-  static Result<CudnnPlan> firstPlan(const CudnnGraph &graph, const Descriptor &device,
-                                     uint64_t workspaceBytes, NumericalNotes unwanted = kVaries) {
-    Result<std::vector<CudnnPlan>> found =
-        CudnnPlan::candidates(*cudnn, graph, device, workspaceBytes, unwanted, 1);
-    return found ? Result<CudnnPlan>(std::move(found->front())) : found.error();
-  }
-
-  /// Bytes that the library's first supported proposal asks for, uncompiled; -1 if it has none.
-  static int64_t asked(const CudnnGraph &graph, const Descriptor &device) {
-    Descriptor heuristics(*cudnn, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
-    const cudnnBackendHeurMode_t mode = CUDNN_HEUR_MODE_A;
-    heuristics.set(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph.operations())
-        .set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode)
-        .set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, device.get());
-    if (!heuristics.finalize("asking"))
-      return -1;
-    const Descriptor first(*cudnn, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-    cudnnBackendDescriptor_t raw = first.get();
-    heuristics.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &raw);
-    int64_t bytes = -1;
-    first.get(CUDNN_ATTR_ENGINECFG_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1, &bytes);
-    return bytes;
-  }
-
-  static std::unique_ptr<Cudnn> cudnn;
-};
-std::unique_ptr<Cudnn> CudnnTest::cudnn;
-
-class CudnnForms : public CudnnTest {
-protected:
-  /// The library has engines for forward and gradient of the forms on both architectures, within the plan's
-  /// workspace.
-  static void compile(const std::vector<Form> &forms) {
-    for (int architecture : {80, 90})
-      for (const Form &form : forms)
-        for (bool gradient : {false, true}) {
-          SCOPED_TRACE(fmt::format("sm_{}, {} rows of {}, mask {}, gradient {}", architecture, form.queries,
-                                   form.size, fmt::join(form.mask, "x"), gradient));
-          compile(form, gradient, architecture);
-        }
-  }
-
-  static void compileGradient(const Form &form) {
-    Form whole = form;
-    whole.rowsOfAll = 0;
-    for (int architecture : {80, 90})
-      compile(form, true, architecture, piecesOf(whole, true));
-  }
-
-private:
-  static void compile(const Form &form, bool gradient, int architecture) {
-    compile(form, gradient, architecture, piecesOf(form, gradient));
-  }
-  static void compile(const Form &form, bool gradient, int architecture,
-                      const std::optional<AttentionPieces> &pieces) {
-    ASSERT_TRUE(pieces);
-    Result<NamedGraph> graph = describe(form, gradient, *pieces);
-    ASSERT_TRUE(graph) << graph.error().message;
-    const uint64_t budget = pieces->workspaceBytes - pieces->scratch.bytes();
-    Result<CudnnPlan> plan = firstPlan(graph->graph, device(architecture), budget);
-    ASSERT_TRUE(plan) << plan.error().message;
-    EXPECT_LE(plan->workspaceBytes(), budget);
-    // Gradients of all scores are kept: the engine does not add up the queries' as they come.
-    if (gradient)
-      EXPECT_GE(plan->workspaceBytes(),
-                uint64_t(2 * pieces->batch * pieces->groups * form.queries * form.keys));
-  }
-};
-
-TEST_F(CudnnForms, EveryLayout) {
-  compile({{2, 128, 128, 4, 4, 64, true, DType::BF16, true}, // GPT's
-           {1, 256, 256, 8, 2, 128, true},                   // Llama's
-           {2, 200, 200, 3, 3, 64, true, DType::F16},
-           {2, 64, 192, 2, 2, 32, false}});
-}
-
-TEST_F(CudnnForms, MoreKeysThanQueries) {
-  compile({{2, 64, 192, 4, 4, 64, true}, {1, 100, 201, 4, 2, 128, true, DType::F16}});
-}
-
-/// The diagonal block of a long gradient, one that nothing is hidden of, and those at its ends.
-TEST_F(CudnnForms, BlocksOfALongGradient) {
-  for (const int64_t groups : {4, 1})
-    for (const auto &[queries, keys, causal] : {std::tuple(256, 256, true),
-                                                {256, 256, false},
-                                                {128, 256, false},
-                                                {104, 104, true},
-                                                {256, 40, false}}) {
-      Form form{1, queries, keys, 4, groups, 128, causal};
-      form.rowsOfAll = 1000;
-      compileGradient(form);
-    }
-}
-
-TEST_F(CudnnForms, MasksInMemory) {
-  const auto masked = [](std::vector<int64_t> mask, bool causal = false, int64_t groups = 4) {
-    return Form{2, 100, 100, 4, groups, 64, causal, DType::BF16, false, std::move(mask)};
-  };
-  compile({masked({1, 1, 100, 100}), masked({2, 4, 100, 100}, /*causal=*/true),
-           masked({2, 1, 1, 100}, false, /*groups=*/2)});
-}
 
 TEST_F(CudnnTest, HasNoEngineForOtherHeads) {
   for (int64_t size : {4, 12, 20}) {
@@ -238,8 +32,9 @@ TEST_F(CudnnTest, TheLibraryAsksForNoMoreThanIsPlanned) {
         for (int64_t heads : {1, 12})
           for (int64_t share : {1, 4})
             for (int64_t size : {8, 96, 128})
-              for (bool gradient : {false, true}) {
-                const Form form{batch, rows, rows, heads, std::max<int64_t>(heads / share, 1), size, true};
+              for (const auto &[gradient, fast] : {std::pair(false, false), {true, false}, {true, true}}) {
+                Form form{batch, rows, rows, heads, std::max<int64_t>(heads / share, 1), size, true};
+                form.fast = fast;
                 const std::optional<AttentionPieces> pieces = piecesOf(form, gradient);
                 ASSERT_TRUE(pieces);
                 Result<NamedGraph> graph = describe(form, gradient, *pieces);
@@ -247,11 +42,11 @@ TEST_F(CudnnTest, TheLibraryAsksForNoMoreThanIsPlanned) {
                 const int64_t bytes = asked(graph->graph, properties);
                 ASSERT_LE(bytes, int64_t(pieces->workspaceBytes - pieces->scratch.bytes()))
                     << architecture << ": " << batch << " x " << rows << " x " << heads << "/" << share
-                    << " x " << size << (gradient ? " gradient" : "");
+                    << " x " << size << (fast ? " fast" : "") << (gradient ? " gradient" : "");
                 known += bytes >= 0;
               }
   }
-  EXPECT_EQ(known, 2 * 2 * 4 * 2 * 2 * 3 * 2); // every form has an engine
+  EXPECT_EQ(known, 2 * 2 * 4 * 2 * 2 * 3 * 3); // every form has an engine
 }
 
 TEST_F(CudnnTest, FindsAnEngineAgain) {

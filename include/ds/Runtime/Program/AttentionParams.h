@@ -15,12 +15,22 @@
 
 namespace ds::rt {
 
-/// Params of an attention that has neither window nor cap, and of one that has either; of a gradient in
-/// blocks.
-inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2, kAttentionBlockParams = 1;
+/// Params that all have; those of a window and a cap behind them, and of dropout behind those; at the end, of
+/// a gradient, whether it is in blocks or fast. Blocks have none of the forms.
+inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2, kAttentionDropoutParams = 2,
+                          kAttentionBlockParams = 1;
 
-/// Operands before the mask and the slopes.
+/// In the place of a block's size: the gradient may be added up in any order.
+inline constexpr int64_t kFastGradient = 0;
+
+/// Operands before the mask, the slopes and the generator.
 constexpr unsigned fixedAttentionOperands(LibraryFn fn) { return fn == LibraryFn::AttentionBackward ? 9 : 5; }
+
+/// What of the probabilities is dropped (Library.h).
+struct AttentionDropout {
+  double probability;
+  int64_t id; ///< of the draw
+};
 
 struct AttentionParams {
   bool isCausal = false;
@@ -28,17 +38,20 @@ struct AttentionParams {
   std::optional<int64_t> window = {}; ///< positions that a query sees: to one side, its own included
   std::optional<double> cap = {};     ///< of a score before masks
   std::optional<int64_t> block =
-      {}; ///< of a gradient by cuDNN: queries and keys of a block (AttentionPieces.h)
+      {};              ///< of a gradient by cuDNN: queries and keys of a block (AttentionPieces.h)
+  bool isFast = false; ///< of a gradient by cuDNN: its terms may be added up in any order
+  std::optional<AttentionDropout> dropout = {};
 };
 
 /// Requires as many params as an attention has.
 AttentionParams attentionParams(std::span<const int64_t> params);
 
-/// The optional operands; null where a command has none of the kind. Their ranks tell them apart.
+/// The optional operands; null where a command has none of the kind. Their ranks and types tell them apart.
 struct AttentionExtras {
   const Buffer *mask = nullptr;
   const Buffer *slopes = nullptr;
-  unsigned count() const { return (mask ? 1 : 0) + (slopes ? 1 : 0); }
+  const Buffer *generator = nullptr; ///< (seed, counter) of dropout
+  unsigned count() const { return (mask ? 1 : 0) + (slopes ? 1 : 0) + (generator ? 1 : 0); }
 };
 AttentionExtras attentionExtras(LibraryFn fn, std::span<const Buffer *const> operands);
 

@@ -18,6 +18,13 @@
 //
 // How it is cut follows from sizes alone, never from how much memory there is: bits depend on it.
 //
+// Where bits may differ from run to run ("attention": "fast"), the atomic operations are asked for: they add
+// to f32 gradients of the queries, 4 bytes for each of their elements and as many that some engines want
+// besides, however long the sequence is.
+//
+// Dropout is a factor in memory, 1 or 0 for each probability, which a kernel draws before a piece runs: the
+// CPU's numbers, where the library's own would be others.
+//
 // The compiler plans that workspace without asking the library, which need not be there. The formula is an
 // upper bound: a test holds it against what the library itself says. The runtime takes an engine that fits,
 // and its own kernels, which need no workspace, where none does.
@@ -41,13 +48,15 @@ inline constexpr int64_t kAttentionBlockUnit = 8;
 /// What a piece takes at most, where it can: enough work for a GPU, and little beside the activations.
 inline constexpr uint64_t kUsualPieceBytes = uint64_t(256) << 20;
 
-/// What lies before an engine's own part of the workspace, each on kAttentionAlignment, in this order: f32
-/// sums of dout * out; of blocks the f32 sums of gradients of one block's queries and of all keys and values,
-/// and the parts of them that one block gives, in 16 bits. 0 where there is none.
+/// What lies before an engine's own part of the workspace, each on kAttentionAlignment, in this order: what
+/// dropout leaves of a piece's probabilities, 1 or 0 for each in 16 bits; f32 sums of dout * out; the f32
+/// sums of gradients of a fast piece's queries, which it adds to, or of one block's, and of blocks those of
+/// all keys and values, and the parts of them that one block gives, in 16 bits. 0 where there is none.
 struct AttentionScratch {
+  uint64_t dropMask = 0;
   uint64_t rowSums = 0, querySums = 0, keySums = 0, valueSums = 0, queryPart = 0, keyPart = 0, valuePart = 0;
   uint64_t bytes() const {
-    return rowSums + querySums + keySums + valueSums + queryPart + keyPart + valuePart;
+    return dropMask + rowSums + querySums + keySums + valueSums + queryPart + keyPart + valuePart;
   }
 };
 
@@ -75,6 +84,9 @@ struct AttentionSizes {
   uint64_t size;   ///< elements of a head
 };
 
+/// The sizes of a command with these operands.
+AttentionSizes attentionSizes(std::span<const Buffer *const> operands);
+
 /// The blocks in the order in which they are computed: by queries, then by keys. Those that causality hides
 /// are left out. Requires no fewer keys than queries if `causal`.
 std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool causal, int64_t block);
@@ -83,21 +95,29 @@ std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool 
 /// 256 MiB of scores, or larger where there would be more than 16 rows of them, up to 1 GiB. Then equal ones.
 std::optional<int64_t> attentionBlockSize(const AttentionSizes &sizes);
 
-/// As below, of a gradient with operands of 16 bits that lie as the engines want them.
-std::optional<AttentionPieces> gradientPieces(const AttentionSizes &sizes, bool causal,
-                                              uint64_t usual = kUsualPieceBytes);
+/// What a workspace depends on besides sizes.
+struct AttentionForm {
+  bool isGradient = true;
+  bool isCausal = false;
+  bool isFast = false;  ///< a gradient whose bits may differ from run to run
+  bool hasBand = false; ///< a window or a cap
+  bool drops = false;   ///< dropout
+};
+
+/// As below, with operands of 16 bits that lie as the engines want them.
+std::optional<AttentionPieces> attentionPieces(const AttentionSizes &sizes, const AttentionForm &form,
+                                               uint64_t usual = kUsualPieceBytes);
 
 /// Why cuDNN is not asked for an attention: the runtime's own kernels compute it tile by tile, in f32.
 enum class AttentionRefusal {
   SinglePrecision, ///< operands are f32
-  Window,
-  Cap,
-  Slopes,
-  HeadSize,  ///< no multiple of 8 elements, or above 256
-  Alignment, ///< strides that are no multiple of 8 elements
-  Mask,      ///< of samples, heads or blocks that begin at no multiple of 4 elements
-  Blind,     ///< causal, with more queries than keys
-  Length,    ///< more scores of a key head than one piece can have, in a program that says no block
+  Slopes,          ///< with other keys than queries
+  HeadSize,        ///< no multiple of 8 elements, or above 256
+  Alignment,       ///< strides that are no multiple of 8 elements
+  Mask,            ///< of samples, heads or blocks that begin at no multiple of 4 elements
+  Blind,           ///< some queries see no key: causal or with a window, with more queries than keys
+  Engine,          ///< of the compiler alone: the GPU that is compiled for has no engine for such a gradient
+  Length,          ///< more scores of a key head than one piece can have, in a program that says no block
   Empty
 };
 

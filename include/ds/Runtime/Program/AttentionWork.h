@@ -19,6 +19,7 @@ struct AttentionWork {
   double window = 0; ///< positions that one sees to either side, itself included; 0: all
   bool isCausal = true;
   bool isGradient = false;
+  bool isFast = false; ///< a gradient that is added up in any order
 };
 
 /// Products with a head's scores: scores and their product with the values; backward the scores again and the

@@ -15,27 +15,29 @@
 //     GELU is the tanh form, of products of 16 bits that accumulate nothing. h, of result's type and shape,
 //     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
 //     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
-//     gradient, as two commands would. Four params more: the CPU's form (ProductForm.h).
-//     One param more: summed, and the last operand is sums, of a's type or f32. 1: [M], what each row of a
-//     adds up to as it is multiplied; 2: [N], each column of b. Kernels before the product have made it, and
-//     nothing reads it before the product is done. A GPU may leave them out and let the product make it; the
-//     CPU leaves it as it is. Such a product has matrices of two dimensions, no bias and no activation.
-//   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes]
-//                         params: causal, scale (double)[, window, cap (double)]
+//     gradient, as two commands would. The last four params, or none: the CPU's form (ProductForm.h).
+//   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes][, generator]
+//                         params: causal, scale (double)[, window, cap (double)[, dropout (double), id]]
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
 //     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
 //     gives 0. q, k, v and out are f32, bf16 or f16, all alike; what is computed with them is f32.
 //     window > 0: position t sees s only where |t + (S - T) - s| < window; tiles outside are not computed.
 //     cap > 0: cap * tanh(x / cap) takes the place of a scaled score x, before mask and slopes. 0 is none of
-//     either. slopes: [H] f32; head h gains slopes[h] * (s - (t + (S - T))). Ranks tell mask and slopes
-//     apart.
-//   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask][, slopes]
-//                         params: as forward, or causal, scale, block
+//     either. slopes: [H] f32; head h gains slopes[h] * (s - (t + (S - T))). Ranks and types tell mask,
+//     slopes and generator apart.
+//     dropout p, with generator = i64 [2] (seed, counter): after the softmax the probability of b, h, t, s
+//     becomes 0 where u < p, else it is divided by 1 - p. u is number ((b H + h) T + t) S + s of the draw
+//     `id`: that one modulo 4 of the words of Philox-4x32-10 with key = seed and counter (low and high half
+//     of that number / 4, id, counter), without its 8 low bits and times 2^-24. lse is of all scores.
+//   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask][, slopes][, generator]
+//                         params: as forward[, block]
 //     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
 //     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
-//     block > 0, a multiple of 8: on a GPU cuDNN computes blocks of so many queries and keys, whose parts are
-//     added up in f32 (AttentionPieces.h); elsewhere it changes nothing.
+//     block > 0, a multiple of 8, without window, cap and dropout: on a GPU cuDNN computes blocks of so many
+//     queries and keys, whose parts are added up in f32 (AttentionPieces.h); elsewhere it changes nothing.
+//     block = 0: there cuDNN may add up the gradient of the queries in any order, so that two runs may differ
+//     in bits.
 //   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
 //   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
 //     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:

@@ -1,6 +1,7 @@
 //===- BindAttention.cpp - An attention command as runs of cuDNN's engines ----------===//
 #include "BindAttention.h"
 
+#include "AttentionRuns.h"
 #include "CudnnAttention.h"
 
 #include "ds/Runtime/Program/AttentionPieces.h"
@@ -22,6 +23,7 @@ struct Operands {
   AttentionPieces pieces;
   DType dtype;
   bool gradient;
+  bool fast;               ///< a gradient in any order
   std::byte *workspace;    ///< null if none is planned
   uint64_t workspaceBytes; ///< that engines may use, behind the scratch of the pieces
 };
@@ -54,33 +56,53 @@ Result<Operands> readAttention(const Binding &binding, const Command &command) {
                   *pieces,
                   views[0].dtype,
                   function == LibraryFn::AttentionBackward,
+                  form.isFast,
                   workspace,
                   bytes - pieces->scratch.bytes()};
 }
 
+/// Whether a window hides keys that there are.
+bool isWindow(const AttentionCall &c) { return c.before < c.queries + c.keys - 1; }
+
 /// Everything that an engine for `c` depends on besides the device and the library.
 std::string keyOf(const Operands &o, const AttentionCall &c) {
   std::string key = fmt::format("attention {} {} causal {} {}x{}x{}x{} of {} heads, {}",
-                                o.gradient ? "gradient" : "forward", spell(o.dtype), c.causal, o.pieces.batch,
-                                o.pieces.groups, c.queries, c.keys, c.heads / c.groups, c.size);
+                                o.fast       ? "fast gradient"
+                                : o.gradient ? "gradient"
+                                             : "forward",
+                                spell(o.dtype), c.causal, o.pieces.batch, o.pieces.groups, c.queries, c.keys,
+                                c.heads / c.groups, c.size);
   for (const Heads *heads : {&c.q, &c.k, &c.v, &c.out, &c.dout, &c.dq, &c.dk, &c.dv})
     key += fmt::format(" {}/{}/{}", heads->batchStride, heads->headStride, heads->rowStride);
   if (c.lseStrides[1] != c.queries)
     key += fmt::format(" lse {}", c.lseStrides[1]);
   if (c.mask)
     key += fmt::format(" mask {}", fmt::join(c.maskStrides, "/"));
+  if (isWindow(c))
+    key += " window";
+  if (c.cap != 0)
+    key += " cap";
+  if (c.slopes)
+    key += " slopes";
+  if (c.generator)
+    key += " dropout";
   return key + fmt::format(" workspace {}", o.workspaceBytes);
 }
 
 /// Numbers that the library reads when a run is started.
 struct Scalars {
-  float scale;
-  int32_t shift; ///< of the diagonal
+  explicit Scalars(const AttentionCall &c)
+      : scale(c.scale), cap(c.cap), shift(c.keys - c.queries + c.after),
+        reach(c.before + 1 - (c.keys - c.queries)), keptFactor(c.keptFactor), keptShare(1 / c.keptFactor) {}
+
+  float scale, cap;
+  int32_t shift, reach; ///< of the last key that a query sees behind its number, of the first before it
+  float keptFactor, keptShare;
   float one = 1, minusInfinity = -std::numeric_limits<float>::infinity();
 };
 
 /// Where the tensors of one run lie.
-void *addressOf(AttentionTensor tensor, const AttentionCall &c, void *rowSums, Scalars &scalars) {
+void *addressOf(AttentionTensor tensor, const AttentionCall &c, const Operands &o, Scalars &scalars) {
   switch (tensor) {
   case AttentionTensor::Q:
     return c.q.data;
@@ -102,16 +124,30 @@ void *addressOf(AttentionTensor tensor, const AttentionCall &c, void *rowSums, S
     return c.dv.data;
   case AttentionTensor::Mask:
     return const_cast<float *>(c.mask);
+  case AttentionTensor::Kept:
+    return o.workspace;
+  case AttentionTensor::KeptFactor:
+    return &scalars.keptFactor;
+  case AttentionTensor::KeptShare:
+    return &scalars.keptShare;
   case AttentionTensor::RowSums:
-    return rowSums;
+    return o.workspace + o.pieces.scratch.dropMask;
+  case AttentionTensor::QuerySums:
+    return o.workspace + o.pieces.scratch.dropMask + o.pieces.scratch.rowSums;
   case AttentionTensor::Scale:
     return &scalars.scale;
   case AttentionTensor::One:
     return &scalars.one;
   case AttentionTensor::MinusInfinity:
     return &scalars.minusInfinity;
+  case AttentionTensor::Cap:
+    return &scalars.cap;
+  case AttentionTensor::Slopes:
+    return const_cast<float *>(c.slopes);
   case AttentionTensor::Shift:
     return &scalars.shift;
+  case AttentionTensor::Reach:
+    return &scalars.reach;
   }
   return nullptr;
 }
@@ -131,23 +167,10 @@ AttentionCall pieceOf(AttentionCall c, int64_t batch, int64_t group, DType dtype
   c.lse += batch * c.lseStrides[0] + head * c.lseStrides[1];
   if (c.mask)
     c.mask += batch * c.maskStrides[0] + head * c.maskStrides[1];
+  if (c.slopes)
+    c.slopes += head;
   return c;
 }
-
-/// Runs one after another.
-class Runs final : public CudaTask {
-public:
-  void add(std::unique_ptr<CudaTask> task) { tasks.push_back(std::move(task)); }
-  Status issue(CUstream stream) override {
-    for (const std::unique_ptr<CudaTask> &task : tasks)
-      if (Status status = task->issue(stream); !status)
-        return status;
-    return {};
-  }
-
-private:
-  std::vector<std::unique_ptr<CudaTask>> tasks;
-};
 
 /// The work of one command, as it grows by runs.
 class Work {
@@ -157,6 +180,10 @@ public:
 
   /// Appends runs over all of `call`, whose addresses are the first piece's.
   Status addPieces();
+  /// The same of pieces before which something is to be done: what dropout leaves is drawn, and sums that a
+  /// fast gradient adds to are cleared.
+  Status addPreparedPieces();
+  Status prepare(int64_t batch, int64_t group) const;
   /// Appends the blocks of one key head.
   Status addBlocks(const AttentionCall &piece);
   EngineWork finish() { return {std::move(runs), std::move(choices)}; }
@@ -181,7 +208,7 @@ Result<std::unique_ptr<CudnnTask>> Work::begin(const AttentionCall &call) {
   const auto describe = [&] {
     const cudnnDataType_t type = operands.dtype == DType::BF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_HALF;
     return describeAttention(session.library(), {call, operands.pieces.batch, operands.pieces.groups, type,
-                                                 operands.gradient, call.mask != nullptr});
+                                                 operands.gradient, operands.fast, call.mask != nullptr});
   };
   Result<std::shared_ptr<CudnnEngine>> engine =
       session.find({keyOf(operands, call), operands.workspaceBytes, kVaries, describe});
@@ -192,7 +219,7 @@ Result<std::unique_ptr<CudnnTask>> Work::begin(const AttentionCall &call) {
 
 Status Work::addRun(CudnnTask &task, const AttentionCall &call, Scalars &scalars) const {
   const auto place = [&](int name) {
-    return addressOf(static_cast<AttentionTensor>(name), call, operands.workspace, scalars);
+    return addressOf(static_cast<AttentionTensor>(name), call, operands, scalars);
   };
   return task.add(place, operands.workspace + operands.pieces.scratch.bytes());
 }
@@ -212,13 +239,49 @@ Status Work::addPieces() {
   Result<std::unique_ptr<CudnnTask>> task = begin(c);
   if (!task)
     return task.error();
-  const auto scalars = std::make_shared<Scalars>(Scalars{c.scale, c.keys - c.queries});
+  const auto scalars = std::make_shared<Scalars>(c);
   (*task)->keep(scalars);
   for (int64_t batch = 0; batch < c.batch; batch += operands.pieces.batch)
     for (int64_t group = 0; group < c.groups; group += operands.pieces.groups)
       if (Status status = addRun(**task, pieceOf(c, batch, group, operands.dtype), *scalars); !status)
         return status;
   append(std::move(*task));
+  return {};
+}
+
+Status Work::prepare(int64_t batch, int64_t group) const {
+  const AttentionCall &c = operands.call;
+  const AttentionPieces &pieces = operands.pieces;
+  const int64_t shared = c.heads / c.groups;
+  if (c.generator) {
+    Result<std::unique_ptr<CudaTask>> mask = launch(attentionMaskLaunch(
+        c, batch, pieces.batch, group * shared, pieces.groups * shared, operands.workspace, operands.dtype));
+    if (!mask)
+      return mask.error();
+    runs->add(std::move(*mask));
+  }
+  if (operands.fast)
+    runs->add(std::make_unique<ClearTask>(
+        binding.driver, operands.workspace + pieces.scratch.dropMask + pieces.scratch.rowSums,
+        pieces.scratch.querySums));
+  return {};
+}
+
+Status Work::addPreparedPieces() {
+  const AttentionCall &c = operands.call;
+  const auto scalars = std::make_shared<Scalars>(c);
+  for (int64_t batch = 0; batch < c.batch; batch += operands.pieces.batch)
+    for (int64_t group = 0; group < c.groups; group += operands.pieces.groups) {
+      Result<std::unique_ptr<CudnnTask>> task = begin(c);
+      if (!task)
+        return task.error();
+      (*task)->keep(scalars);
+      if (Status status = addRun(**task, pieceOf(c, batch, group, operands.dtype), *scalars); !status)
+        return status;
+      if (Status status = prepare(batch, group); !status)
+        return status;
+      append(std::move(*task));
+    }
   return {};
 }
 
@@ -274,7 +337,7 @@ Status Work::addBlocks(const AttentionCall &piece) {
     Result<std::unique_ptr<CudnnTask>> task = begin(call);
     if (!task)
       return task.error();
-    const auto scalars = std::make_shared<Scalars>(Scalars{call.scale, 0});
+    const auto scalars = std::make_shared<Scalars>(call);
     (*task)->keep(scalars);
     if (Status status = addRun(**task, call, *scalars); !status)
       return status;
@@ -297,7 +360,7 @@ Result<EngineWork> bindAttention(CudnnSession &session, const Binding &binding, 
   Work work(session, binding, *operands, launch);
   const AttentionCall &c = operands->call;
   if (!operands->pieces.block) {
-    if (Status status = work.addPieces(); !status)
+    if (Status status = operands->fast || c.generator ? work.addPreparedPieces() : work.addPieces(); !status)
       return status.error();
     return work.finish();
   }

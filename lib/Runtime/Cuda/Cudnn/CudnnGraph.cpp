@@ -3,8 +3,6 @@
 
 namespace ds::rt::cuda {
 
-constexpr int64_t kTensorAlignment = 16; ///< bytes
-
 CudnnGraph::Sizes packedStrides(const CudnnGraph::Sizes &sizes) {
   return {sizes[1] * sizes[2] * sizes[3], sizes[2] * sizes[3], sizes[3], 1};
 }
@@ -20,31 +18,37 @@ void CudnnGraph::keep(Descriptor descriptor, const char *what, bool operation) {
 }
 
 CudnnGraph::Tensor CudnnGraph::tensor(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type,
-                                      bool intermediate, bool byValue) {
+                                      const Place &place) {
   Descriptor tensor(*cudnn, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   const Tensor result{tensor.get(), ++numTensors, sizes};
   tensor.set(CUDNN_ATTR_TENSOR_UNIQUE_ID, result.id)
       .set(CUDNN_ATTR_TENSOR_DATA_TYPE, type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, CUDNN_TYPE_INT64, sizes.size(), sizes.data())
       .set(CUDNN_ATTR_TENSOR_STRIDES, CUDNN_TYPE_INT64, strides.size(), strides.data())
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kTensorAlignment)
-      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, intermediate)
-      .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, byValue);
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, place.alignment)
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, place.intermediate)
+      .set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, place.byValue);
+  if (place.order != CUDNN_TENSOR_REORDERING_NONE)
+    tensor.set(CUDNN_ATTR_TENSOR_REORDERING_MODE, CUDNN_TYPE_TENSOR_REORDERING_MODE, 1, &place.order);
   keep(std::move(tensor), "describing a tensor", false);
   return result;
 }
 
-CudnnGraph::Tensor CudnnGraph::memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type) {
-  return tensor(sizes, strides, type, false, false);
+CudnnGraph::Tensor CudnnGraph::memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type,
+                                      int64_t alignment) {
+  return tensor(sizes, strides, type, {.alignment = alignment});
+}
+CudnnGraph::Tensor CudnnGraph::sums(const Sizes &sizes) {
+  return tensor(sizes, packedStrides(sizes), CUDNN_DATA_FLOAT, {.order = CUDNN_TENSOR_REORDERING_F16x16});
 }
 CudnnGraph::Tensor CudnnGraph::scalar(cudnnDataType_t type) {
-  return tensor({1, 1, 1, 1}, {1, 1, 1, 1}, type, false, true);
+  return tensor({1, 1, 1, 1}, {1, 1, 1, 1}, type, {.byValue = true});
 }
 CudnnGraph::Tensor CudnnGraph::value(const Sizes &sizes, cudnnDataType_t type) {
   return value(sizes, packedStrides(sizes), type);
 }
 CudnnGraph::Tensor CudnnGraph::value(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type) {
-  return tensor(sizes, strides, type, true, false);
+  return tensor(sizes, strides, type, {.intermediate = true});
 }
 
 void CudnnGraph::matmul(const Tensor &x, const Tensor &y, const Tensor &to) {
@@ -163,24 +167,19 @@ CudnnGraph::Tensor CudnnGraph::apply(cudnnPointwiseMode_t mode, const Tensor &x,
   return to;
 }
 
-CudnnGraph::Tensor CudnnGraph::keepLower(const Tensor &x, const Tensor &otherwise, const Tensor *shift) {
-  Tensor row = value(x.sizes, CUDNN_DATA_INT32);
-  const Tensor column = value(x.sizes, CUDNN_DATA_INT32), lower = value(x.sizes, CUDNN_DATA_BOOLEAN),
-               to = value(x.sizes);
-  add({.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_INT32, .to = row, .x = x, .axis = 2});
-  add({.mode = CUDNN_POINTWISE_GEN_INDEX, .type = CUDNN_DATA_INT32, .to = column, .x = x, .axis = 3});
-  if (shift) {
-    const Tensor moved = value(x.sizes, CUDNN_DATA_INT32);
-    add({.mode = CUDNN_POINTWISE_ADD, .type = CUDNN_DATA_INT32, .to = moved, .x = row, .y = shift});
-    row = moved;
-  }
-  add({.mode = CUDNN_POINTWISE_CMP_GE, .type = CUDNN_DATA_BOOLEAN, .to = lower, .x = row, .y = &column});
-  add({.mode = CUDNN_POINTWISE_BINARY_SELECT,
-       .type = CUDNN_DATA_FLOAT,
-       .to = to,
-       .x = x,
-       .y = &otherwise,
-       .condition = &lower});
+CudnnGraph::Tensor CudnnGraph::applyBackward(cudnnPointwiseMode_t mode, const Tensor &dy, const Tensor &x) {
+  const Tensor to = value(x.sizes);
+  Descriptor pointwise(*cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
+  const cudnnBackendDescriptor_t how = pointwise.get();
+  keep(std::move(pointwise), "describing an operation", false);
+  Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x.descriptor)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, dy.descriptor)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, to.descriptor);
+  keep(std::move(operation), "describing an operation", true);
   return to;
 }
 

@@ -26,10 +26,21 @@ public:
     Sizes sizes;
   };
 
+  /// An operation on each element.
+  struct Pointwise {
+    cudnnPointwiseMode_t mode;
+    cudnnDataType_t type; ///< in which it computes
+    const Tensor &to, &x;
+    const Tensor *y = nullptr, *condition = nullptr;
+    std::optional<int64_t> axis = {}; ///< of an index
+  };
+
   explicit CudnnGraph(const Cudnn &cudnn) : cudnn(&cudnn) {}
 
-  /// Memory that an execution brings; strides in elements. Lies on 16 bytes.
-  Tensor memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type);
+  /// Memory that an execution brings; strides in elements. Lies on so many bytes.
+  Tensor memory(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type, int64_t alignment = 16);
+  /// f32 memory of packed rows that a product adds to, in an order of its own; it is to be 0 before.
+  Tensor sums(const Sizes &sizes);
   /// One number that an execution brings in host memory.
   Tensor scalar(cudnnDataType_t type = CUDNN_DATA_FLOAT);
   /// An intermediate in row-major order, or by `strides`.
@@ -45,12 +56,13 @@ public:
   void reduce(cudnnReduceTensorOp_t operation, const Tensor &x, const Tensor &to);
   /// The same memory order, other sizes or strides.
   void reshape(const Tensor &x, const Tensor &to);
+  void add(const Pointwise &what);
+  /// The same in f32.
   void pointwise(cudnnPointwiseMode_t mode, const Tensor &to, const Tensor &x, const Tensor *y = nullptr);
   /// As pointwise, into an f32 intermediate of x's size.
   Tensor apply(cudnnPointwiseMode_t mode, const Tensor &x, const Tensor *y = nullptr);
-  /// x where its row number, plus what the i32 scalar `shift` brings if there is one, is at least its column
-  /// number; else what `otherwise` brings.
-  Tensor keepLower(const Tensor &x, const Tensor &otherwise, const Tensor *shift = nullptr);
+  /// The gradient of what `mode`, a backward one, has made of x, from the gradient `dy` of its result.
+  Tensor applyBackward(cudnnPointwiseMode_t mode, const Tensor &dy, const Tensor &x);
 
   /// Ends the description: the first thing that the library refused, if any.
   Status finish();
@@ -58,16 +70,12 @@ public:
   cudnnBackendDescriptor_t operations() const { return graph.get(); }
 
 private:
-  struct Pointwise {
-    cudnnPointwiseMode_t mode;
-    cudnnDataType_t type; ///< in which it computes
-    const Tensor &to, &x;
-    const Tensor *y = nullptr, *condition = nullptr;
-    std::optional<int64_t> axis = {}; ///< of an index
+  struct Place {
+    bool intermediate = false, byValue = false;
+    int64_t alignment = 16; ///< bytes
+    cudnnBackendTensorReordering_t order = CUDNN_TENSOR_REORDERING_NONE;
   };
-  Tensor tensor(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type, bool intermediate,
-                bool byValue);
-  void add(const Pointwise &what);
+  Tensor tensor(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type, const Place &place);
   void keep(Descriptor descriptor, const char *what, bool operation);
 
   const Cudnn *cudnn;

@@ -43,19 +43,22 @@ std::shared_ptr<Node> makeEngine(const std::shared_ptr<Node> &graph, int64_t num
   return engine;
 }
 
-/// What an engine needs: for gradients 16 bits for each score, and always a little.
+/// What an engine needs: for gradients that add to no memory 16 bits for each score, and always a little.
 int64_t workspaceOf(const Node &engine) {
   if (engine.number(CUDNN_ATTR_ENGINE_GLOBAL_INDEX) == kHuge)
     return int64_t(1) << 40;
   const Node &graph = *engine.child(CUDNN_ATTR_ENGINE_OPERATION_GRAPH);
   int64_t products = 0, scores = 0;
+  bool adds = false;
   for (const auto &operation : graph.children.at(CUDNN_ATTR_OPERATIONGRAPH_OPS))
-    if (operation->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR && products++ == 0) {
-      const std::vector<int64_t> sizes =
-          operation->child(CUDNN_ATTR_OPERATION_MATMUL_CDESC)->numbers(CUDNN_ATTR_TENSOR_DIMENSIONS);
-      scores = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+    if (operation->type == CUDNN_BACKEND_OPERATION_MATMUL_DESCRIPTOR) {
+      const Node &result = *operation->child(CUDNN_ATTR_OPERATION_MATMUL_CDESC);
+      const std::vector<int64_t> sizes = result.numbers(CUDNN_ATTR_TENSOR_DIMENSIONS);
+      if (products++ == 0)
+        scores = sizes[0] * sizes[1] * sizes[2] * sizes[3];
+      adds |= result.number(CUDNN_ATTR_TENSOR_REORDERING_MODE) == CUDNN_TENSOR_REORDERING_F16x16;
     }
-  return 128 + (products == 5 ? 2 * scores : 0);
+  return 128 + (products == 5 && !adds ? 2 * scores : 0);
 }
 
 /// Makes the proposals of a heuristic, into descriptors that the caller has made.

@@ -25,6 +25,12 @@ int64_t idOf(const Node &tensor) { return tensor.number(CUDNN_ATTR_TENSOR_UNIQUE
 bool isVirtual(const Node &tensor) { return tensor.number(CUDNN_ATTR_TENSOR_IS_VIRTUAL) != 0; }
 bool isByValue(const Node &tensor) { return tensor.number(CUDNN_ATTR_TENSOR_IS_BY_VALUE) != 0; }
 
+/// Memory that a product adds to.
+bool isSum(const Node &tensor) {
+  return !isVirtual(tensor) &&
+         tensor.number(CUDNN_ATTR_TENSOR_REORDERING_MODE) == CUDNN_TENSOR_REORDERING_F16x16;
+}
+
 int64_t count(const Index &sizes) { return sizes[0] * sizes[1] * sizes[2] * sizes[3]; }
 int64_t offset(const Index &at, const Index &strides) {
   return at[0] * strides[0] + at[1] * strides[1] + at[2] * strides[2] + at[3] * strides[3];
@@ -74,12 +80,20 @@ float combine(int64_t mode, float x, float y, bool condition) {
     return x * y;
   case CUDNN_POINTWISE_DIV:
     return x / y;
+  case CUDNN_POINTWISE_IDENTITY:
+    return x;
   case CUDNN_POINTWISE_EXP:
     return std::exp(x);
   case CUDNN_POINTWISE_LOG:
     return std::log(x);
+  case CUDNN_POINTWISE_TANH_FWD:
+    return std::tanh(x);
+  case CUDNN_POINTWISE_TANH_BWD: // of x, by the gradient y
+    return y * (1 - std::tanh(x) * std::tanh(x));
   case CUDNN_POINTWISE_CMP_GE:
     return x >= y;
+  case CUDNN_POINTWISE_CMP_GT:
+    return x > y;
   case CUDNN_POINTWISE_BINARY_SELECT:
     return condition ? x : y;
   default:
@@ -100,7 +114,9 @@ bool CudnnRun::readScalars() {
           return false;
         if (isByValue(*tensor))
           scalars[idOf(*tensor)] = readScalar(*tensor, place->second);
-        else if (reinterpret_cast<uintptr_t>(place->second) % 16 != 0)
+        else if (reinterpret_cast<uintptr_t>(place->second) %
+                     static_cast<uintptr_t>(tensor->number(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT)) !=
+                 0)
           return false;
       }
   return true;
@@ -150,13 +166,16 @@ bool CudnnRun::multiply(const Node &operation) {
   std::vector<float> a, b, result(static_cast<size_t>(count(sizes)));
   if (!read(x, a) || !read(y, b) || xs[3] != ys[2] || xs[2] != sizes[2] || ys[3] != sizes[3])
     return false;
+  if (isSum(*to))
+    read(to, result);
   forEach(sizes, [&](const Index &at) {
     const int64_t hx = at[1] * xs[1] / sizes[1], hy = at[1] * ys[1] / sizes[1];
     float sum = 0;
     for (int64_t k = 0; k < xs[3]; ++k)
       sum += a[static_cast<size_t>(offset({at[0], hx, at[2], k}, packed(xs)))] *
              b[static_cast<size_t>(offset({at[0], hy, k, at[3]}, packed(ys)))];
-    result[static_cast<size_t>(offset(at, packed(sizes)))] = sum;
+    float &element = result[static_cast<size_t>(offset(at, packed(sizes)))];
+    element = isSum(*to) ? element + sum : sum;
   });
   write(*to, std::move(result));
   return true;
@@ -282,10 +301,12 @@ bool CudnnRun::reshape(const Node &operation) {
 }
 
 bool CudnnRun::pointwise(const Node &operation) {
+  const auto gradient = operation.child(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC);
   const auto x = operation.child(CUDNN_ATTR_OPERATION_POINTWISE_XDESC),
-             y = operation.child(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
+             y = gradient ? gradient : operation.child(CUDNN_ATTR_OPERATION_POINTWISE_BDESC),
              condition = operation.child(CUDNN_ATTR_OPERATION_POINTWISE_TDESC),
-             to = operation.child(CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
+             to = operation.child(gradient ? CUDNN_ATTR_OPERATION_POINTWISE_DXDESC
+                                           : CUDNN_ATTR_OPERATION_POINTWISE_YDESC);
   const Node &how = *operation.child(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR);
   const int64_t mode = how.number(CUDNN_ATTR_POINTWISE_MODE);
   const auto axis = static_cast<size_t>(how.number(CUDNN_ATTR_POINTWISE_AXIS));
