@@ -11,7 +11,8 @@ import gpu_models
 from gpu_ladder import LIMITS, examples, highest, losses_of, look_closer, relative, sanitizer_of
 from trace_table import read_events, steps_of
 
-REPEATED = ("mlp", "gpt-bf16", "llama-bf16", "vit-bf16", "speech")
+REPEATED = ("mlp", "gpt-bf16", "llama-bf16", "vit-bf16", "speech", "gpt-fast-attention")
+FAST_BITS = 1e-3  # relative, of losses in bf16 over ten steps
 TWO = ("mlp", "llama-bf16")  # fp32 and 16 bits
 UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 MEMORY = re.compile(r"device memory ([\d.]+) (\w+) in arenas of ([\d.]+) (\w+) planned, ([\d.]+) (\w+) beyond them")
@@ -25,7 +26,7 @@ def chosen(r, wanted):
 
 
 def repeats(name):
-    """A step: losses and saved weights of two runs, every bit."""
+    """A step: losses and saved weights of two runs, every bit; losses to rounding where attention is fast."""
     def work(r):
         found = []
         for turn in (1, 2):
@@ -35,6 +36,11 @@ def repeats(name):
                 return r.failed(f"repeats {name}", ended)
             with open(weights, "rb") as file:
                 found.append((losses_of(records), file.read()))
+        if gpu_models.is_fast(name):
+            same = relative(found[0][0], found[1][0]) <= FAST_BITS
+            return r.outcome("ok" if same else "failed", "losses of two runs with fast attention"
+                             + (" agree" if same else f" differ by more than {FAST_BITS}")
+                             + (", to the bit" if found[0] == found[1] else ""))
         return r.outcome("ok" if found[0] == found[1] else "failed", "losses and weights of two runs"
                          + ("" if found[0] == found[1] else " differ: " + ("losses" if found[0][0] != found[1][0] else "weights")))
     return work

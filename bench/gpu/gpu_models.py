@@ -67,6 +67,11 @@ def llama(width, inner, layers, vocab, length, batch, tied, **more):
             "weights": layers * (attention + 3 * width * inner) + vocab * width, **more}
 
 
+def fast(model):
+    """The model with attention's gradients added up in any order; PyTorch is measured beside the exact one."""
+    return {**model, "config": {**model["config"], "attention": "fast"}, "compared": False}
+
+
 # "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
 # "ranks": as many GPUs; where there are fewer, the model is skipped.
 # "hf": a config.json, measured for speed; weights are random from the seed, so that none must travel. "weights" counts
@@ -93,13 +98,16 @@ MODELS = {
     "gpt-on-nvme": other_gpt(3, **on_host("optimizer", "param", device="nvme")),
     **{f"gpt-zero{stage}": on_two(stage) for stage in range(4)},
     "gpt-zero3-bf16": on_two(3, True),
+    "gpt-fast-attention": other_gpt(attention="fast"),
     "gpt2": gpt2(12, 12, 768, 16),
     "gpt2-padded": gpt2(12, 12, 768, 16, vocab=50304),
+    "gpt2-fast": fast(gpt2(12, 12, 768, 16, vocab=50304)),
     "gpt2-xl": gpt2(48, 25, 1600, 8, vocab=50304, large=True),
     "gpt2-xl-x4": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": config(8, 4, True), "compared": False},
     "gpt2-xl-offload": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": offloaded(4), "compared": False},
     # Llama 3.2's 1B, with its table of words used twice.
     "llama-1b": llama(2048, 8192, 16, 128256, 8192, 2, True, compared=True),
+    "llama-1b-fast": fast(llama(2048, 8192, 16, 128256, 8192, 2, True)),
     # The largest of Llama 3's shapes that one H200 holds with AdamW, without recomputation. PyTorch would need 120 GiB for weights,
     # gradients and moments alone.
     "llama3-8b": llama(4096, 14336, 32, 128256, 4096, 1, False, compared=False, more_than_80g=True),
@@ -108,6 +116,11 @@ MODELS = {
     "gpt2-micro": gpt2(1, 2, 32, 2, 16, 64, rehearsal=True),
     "gpt2-milli": gpt2(2, 2, 32, 2, 16, 64, rehearsal=True, large=True),
 }
+
+
+def is_fast(name):
+    """Whether two runs may differ in bits."""
+    return MODELS[name]["config"].get("attention") == "fast"
 
 
 def keeps_on_nvme(name):
