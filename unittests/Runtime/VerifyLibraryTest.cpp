@@ -6,6 +6,8 @@
 //===---------------------------------------------------------------------------===//
 #include "OneCommand.h"
 
+#include "ds/Runtime/Program/AttentionParams.h"
+
 #include <cmath>
 
 namespace ds::rt {
