@@ -27,7 +27,8 @@ std::optional<double> attentionWorkspace(const ModelShape &shape, const Parallel
     return std::nullopt;
   double usual = std::clamp(room, 0.0, static_cast<double>(rt::kUsualPieceBytes));
   auto pieces =
-      rt::attentionPieces(attentionOf(shape, plan), {.isCausal = true, .isFast = plan.fastAttention},
+      rt::attentionPieces(attentionOf(shape, plan),
+                          {.isCausal = true, .isFast = plan.fastAttention, .drops = shape.dropsAttention},
                           static_cast<uint64_t>(usual));
   if (!pieces)
     return std::nullopt;

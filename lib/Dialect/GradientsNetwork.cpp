@@ -232,10 +232,10 @@ void AttentionOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, Arr
   grads.append(getNumOperands(), Value());
   if (!resultGrads[0]) // ds-verify-model refuses uses of the row statistics
     return;
-  auto op = builder.create<AttentionGradOp>(getLoc(), getQuery().getType(), getKey().getType(),
-                                            getValue().getType(), getQuery(), getKey(), getValue(),
-                                            getResult(), getLse(), resultGrads[0], getMask(), getSlopes(),
-                                            getCausalAttr(), getWindowAttr(), getCapAttr(), getScaleAttr());
+  auto op = builder.create<AttentionGradOp>(
+      getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(), getQuery(), getKey(),
+      getValue(), getResult(), getLse(), resultGrads[0], getMask(), getSlopes(), getRng(), getCausalAttr(),
+      getWindowAttr(), getCapAttr(), getScaleAttr(), getDropoutAttr(), getDropoutIdAttr());
   for (auto [index, grad] : llvm::enumerate(op.getResults()))
     grads[index] = needed[index] ? grad : Value();
 }

@@ -1,9 +1,5 @@
 //===- NetworkOps.cpp - Verifiers, costs and library calls of network ops --------===//
 #include "OpHelpers.h"
-#include "ds/Dialect/Machine.h"
-#include "ds/Runtime/Program/AttentionPieces.h"
-#include "ds/Runtime/Program/AttentionWork.h"
-#include "ds/Support/HeadSize.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -57,154 +53,6 @@ LogicalResult RmsNormOp::verify() {
 
 int64_t LayerNormOp::getFlops() { return 8 * tensorType(getInput()).getNumElements(); }
 int64_t RmsNormOp::getFlops() { return 4 * tensorType(getInput()).getNumElements(); }
-
-//===----------------------------------------------------------------------===//
-// AttentionOp, AttentionGradOp
-//===----------------------------------------------------------------------===//
-
-/// Verifies that the mask of attention, if it has one, broadcasts to its scores.
-template <typename AttentionOpT>
-static LogicalResult verifyMask(AttentionOpT op, ArrayRef<int64_t> scores) {
-  if (!op.getMask())
-    return success();
-  RankedTensorType mask = tensorType(op.getMask());
-  bool fits = mask.getRank() == 4 && mask.getElementType().isF32() &&
-              llvm::all_of(llvm::zip_equal(mask.getShape(), scores), [](auto pair) {
-                auto [size, wanted] = pair;
-                return size == 1 || size == wanted;
-              });
-  if (!fits)
-    return op.emitOpError("expects an f32 mask that broadcasts to [") << scores << "], but got " << mask;
-  return success();
-}
-
-/// Verifies the cap of scores or logits: in f32, which it is computed in, it is positive and finite.
-template <typename OpT>
-static LogicalResult verifyCap(OpT op) {
-  auto cap = static_cast<float>(op.getCap() ? op.getCap()->convertToDouble() : 1.0);
-  if (cap > 0 && std::isfinite(cap))
-    return success();
-  return op.emitOpError("expects a cap that is positive and finite, but got ")
-         << op.getCap()->convertToDouble();
-}
-
-/// Verifies query, key, value, the statistics and the mask:
-/// - q is [B, T, H, D], k and v are [B, S, G, D], G divides H (C1);
-/// - lse is f32 [B, H, T] (C2);
-/// - the mask broadcasts to [B, H, T, S] (C3);
-/// - D is at most kMaxHeadSize (C4);
-/// - the slopes are f32 [H] (C5);
-/// - window and cap are positive, the cap finite (C6).
-template <typename AttentionOpT>
-static LogicalResult verifyAttention(AttentionOpT op) {
-  ArrayRef<int64_t> q = tensorType(op.getQuery()).getShape(), k = tensorType(op.getKey()).getShape();
-  if (q.size() != 4 || k.size() != 4 || op.getKey().getType() != op.getValue().getType() || q[0] != k[0] ||
-      q[3] != k[3] || k[2] == 0 || q[2] % k[2] != 0) // C1.
-    return op.emitOpError(
-               "expects query [B, T, H, D] and key and value [B, S, G, D] with G dividing H, but got ")
-           << op.getQuery().getType() << ", " << op.getKey().getType() << " and " << op.getValue().getType();
-  if (q[3] > ::ds::kMaxHeadSize) // C4.
-    return op.emitOpError("expects heads of at most ") << ::ds::kMaxHeadSize << ", but got " << q[3];
-  Type f32 = Float32Type::get(op.getContext());
-  if (failed(expectType(op, "lse", RankedTensorType::get({q[0], q[2], q[1]}, f32),
-                        op.getLse().getType()))) // C2.
-    return failure();
-  if (Value slopes = op.getSlopes()) // C5.
-    if (failed(expectType(op, "slopes", RankedTensorType::get({q[2]}, f32), slopes.getType())))
-      return failure();
-  if (op.getWindow() && static_cast<int64_t>(*op.getWindow()) <= 0) // C6.
-    return op.emitOpError("expects a window of at least 1, but got ")
-           << static_cast<int64_t>(*op.getWindow());
-  if (failed(verifyCap(op)))
-    return failure();
-  return verifyMask(op, {q[0], q[2], q[1], k[1]});
-}
-
-LogicalResult AttentionOp::verify() {
-  if (failed(expectType(*this, "result", getQuery().getType(), getResult().getType()))) // C2.
-    return failure();
-  return verifyAttention(*this);
-}
-
-LogicalResult AttentionGradOp::verify() {
-  RankedTensorType query = tensorType(getQuery()), key = tensorType(getKey());
-  if (failed(expectType(*this, "out", query, getOut().getType())) || // C1.
-      failed(expectType(*this, "grad", query, getGrad().getType())) ||
-      failed(expectType(*this, "query gradient", query, getQueryGrad().getType())) || // C2.
-      failed(expectType(*this, "key gradient", key, getKeyGrad().getType())) ||
-      failed(expectType(*this, "value gradient", key, getValueGrad().getType())))
-    return failure();
-  return verifyAttention(*this);
-}
-
-/// What attention or its gradient computes.
-template <typename AttentionOpT>
-static ::ds::rt::AttentionWork attentionWork(AttentionOpT op, bool isGradient) {
-  RankedTensorType query = tensorType(op.getQuery());
-  ::ds::rt::AttentionWork work;
-  work.heads = static_cast<double>(query.getDimSize(0) * query.getDimSize(2));
-  work.queries = static_cast<double>(query.getDimSize(1));
-  work.keys = static_cast<double>(tensorType(op.getKey()).getDimSize(1));
-  work.width = static_cast<double>(query.getDimSize(3));
-  work.window = static_cast<double>(op.getWindow().value_or(0));
-  work.isCausal = op.getCausal(), work.isGradient = isGradient;
-  return work;
-}
-
-int64_t AttentionOp::getFlops() {
-  return static_cast<int64_t>(::ds::rt::attentionFlops(attentionWork(*this, /*isGradient=*/false)));
-}
-
-int64_t AttentionGradOp::getFlops() {
-  return static_cast<int64_t>(::ds::rt::attentionFlops(attentionWork(*this, /*isGradient=*/true)));
-}
-
-/// Attention as a call: results behind the first `numFixed` operands, then what not all have. A window and a
-/// cap are in the parameters where there is one of them, 0 for the other.
-template <typename AttentionOpT>
-static LibraryCall attentionCall(AttentionOpT op, ::ds::rt::LibraryFn callee, unsigned numFixed) {
-  LibraryCall call;
-  call.callee = callee;
-  call.takesStrides = true;
-  llvm::append_range(call.order, llvm::seq(0u, numFixed));
-  llvm::append_range(call.order, llvm::seq(op->getNumOperands(), op->getNumOperands() + op->getNumResults()));
-  llvm::append_range(call.order, llvm::seq(numFixed, op->getNumOperands()));
-  Builder builder(op.getContext());
-  call.params = makeParams(op.getContext(), {op.getCausal()});
-  call.params.push_back(op.getScaleAttr());
-  if (op.getWindow() || op.getCap()) {
-    call.params.push_back(builder.getI64IntegerAttr(op.getWindow().value_or(0)));
-    call.params.push_back(op.getCap() ? op.getCapAttr() : builder.getF64FloatAttr(0));
-  }
-  return call;
-}
-
-LibraryCall AttentionOp::getLibraryCall() {
-  return attentionCall(*this, ::ds::rt::LibraryFn::AttentionForward, /*numFixed=*/3);
-}
-
-/// How large the blocks are in which a GPU computes a long gradient, or that it is fast (AttentionPieces.h).
-static std::optional<int64_t> blockSize(AttentionGradOp op) {
-  RankedTensorType query = tensorType(op.getQuery()), key = tensorType(op.getKey());
-  auto module = op->getParentOfType<ModuleOp>();
-  if (!isForCuda(module) || query.getElementTypeBitWidth() != 16 || !query.hasStaticShape() ||
-      !key.hasStaticShape())
-    return std::nullopt;
-  if (getMachine(module).hasFastAttention)
-    return ::ds::rt::kFastGradient;
-  auto size = [](RankedTensorType type, unsigned dim) { return static_cast<uint64_t>(type.getDimSize(dim)); };
-  return ::ds::rt::attentionBlockSize(
-      {size(query, 0), size(query, 1), size(key, 1), size(query, 2), size(key, 2), size(query, 3)});
-}
-
-LibraryCall AttentionGradOp::getLibraryCall() {
-  LibraryCall call = attentionCall(*this, ::ds::rt::LibraryFn::AttentionBackward, /*numFixed=*/6);
-  const bool hasForm = call.params.size() > ::ds::rt::kAttentionParams;
-  if (std::optional<int64_t> block = blockSize(*this);
-      block && (!hasForm || *block == ::ds::rt::kFastGradient))
-    llvm::append_range(call.params, makeParams(getContext(), {*block}));
-  return call;
-}
 
 //===----------------------------------------------------------------------===//
 // EmbeddingOp, EmbeddingGradOp
@@ -375,7 +223,10 @@ LibraryCall CrossEntropyWithGradOp::getLibraryCall() {
 // DropoutOp
 //===----------------------------------------------------------------------===//
 
-Value DropoutOp::getWithoutNoise() { return getInput(); }
+void DropoutOp::removeNoise() {
+  getResult().replaceAllUsesWith(getInput());
+  erase();
+}
 
 LogicalResult DropoutOp::verify() {
   double probability = getProbability().convertToDouble();

@@ -4,6 +4,8 @@
 
 #include "ds/Dialect/Ds.h"
 
+#include <cmath>
+
 namespace mlir::ds {
 
 /// The tensor type of `value`.
@@ -14,6 +16,16 @@ inline LogicalResult expectType(Operation *op, StringRef what, Type expected, Ty
   if (expected == type)
     return success();
   return op->emitOpError("expects ") << what << " to be " << expected << ", but got " << type;
+}
+
+/// Verifies the cap of scores or logits: in f32, which it is computed in, it is positive and finite.
+template <typename OpT>
+LogicalResult verifyCap(OpT op) {
+  auto cap = static_cast<float>(op.getCap() ? op.getCap()->convertToDouble() : 1.0);
+  if (cap > 0 && std::isfinite(cap))
+    return success();
+  return op.emitOpError("expects a cap that is positive and finite, but got ")
+         << op.getCap()->convertToDouble();
 }
 
 /// The runtime's functions by the names that enums of the dialect have; empty behind the last.

@@ -150,6 +150,20 @@ static void noteSlowAttention(ModuleOp module, report::PlanReport &report) {
                            rt::spell(refusal));
 }
 
+/// Names attention that drops probabilities without the workspace for what is left of them.
+static void noteLackingForward(ModuleOp module, report::PlanReport &report) {
+  int64_t lacking = 0;
+  module.walk([&](CallOp call) {
+    lacking +=
+        call.getCallee() == rt::LibraryFn::AttentionForward && lacksWorkspace(call) && cudnnPieces(call, 1);
+  });
+  if (lacking > 0)
+    report.notes.push_back(
+        "attention without tensor cores: " + std::to_string(lacking) +
+        (lacking == 1 ? " command drops" : " commands drop") +
+        " probabilities in f32 on the runtime's own kernels: cuDNN's workspace does not fit");
+}
+
 /// Says how the gradients `calls` are added up, and what the other way would take.
 static void describeChoice(ArrayRef<CallOp> calls, const ::ds::cost::Rates &rates,
                            report::PlanReport &report) {
@@ -180,6 +194,7 @@ static void describeChoice(ArrayRef<CallOp> calls, const ::ds::cost::Rates &rate
 void mlir::ds::describeAttention(ModuleOp module, const ::ds::cost::Rates &rates,
                                  report::PlanReport &report) {
   noteSlowAttention(module, report);
+  noteLackingForward(module, report);
   SmallVector<CallOp> calls = findCudnnGradients(module);
   if (calls.empty())
     return;

@@ -147,7 +147,7 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
 }
 
 // CHECK-LABEL: @attention
-func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>, %slopes: tensor<4xf32>) {
+func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: tensor<2x16x2x8xf32>, %v: tensor<2x16x2x8xf32>, %mask: tensor<1x1x16x16xf32>, %slopes: tensor<4xf32>, %rng: tensor<2xi64>) {
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} causal scale 1.250000e-01 :
   %o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   // CHECK: ds.attention %{{.*}}, %{{.*}}, %{{.*}} mask(%{{.*}}) scale 1.250000e-01 :
@@ -160,6 +160,10 @@ func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: te
   %o5, %lse5 = ds.attention %q, %k, %v mask(%mask) slopes(%slopes) causal window 5 cap 50.0 scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<1x1x16x16xf32>, tensor<4xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   // CHECK: ds.attention_grad {{.*}} mask(%[[MASK]]) slopes(%[[SLOPES]]) causal window 5 cap 5.000000e+01 scale 1.250000e-01 :
   %dq5, %dk5, %dv5 = ds.attention_grad %q, %k, %v, %o5, %lse5, %do mask(%mask) slopes(%slopes) causal window 5 cap 50.0 scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>, tensor<1x1x16x16xf32>, tensor<4xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
+  // CHECK: ds.attention {{.*}} slopes(%[[SLOPES]]) causal scale 1.250000e-01 dropout 1.000000e-01 id 3(%[[RNG:.*]]) :
+  %o6, %lse6 = ds.attention %q, %k, %v slopes(%slopes) causal scale 1.250000e-01 dropout 0.1 id 3(%rng) : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<4xf32>, tensor<2xi64>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention_grad {{.*}} causal scale 1.250000e-01 dropout 1.000000e-01 id 3(%[[RNG]]) :
+  %dq6, %dk6, %dv6 = ds.attention_grad %q, %k, %v, %o6, %lse6, %do slopes(%slopes) causal scale 1.250000e-01 dropout 0.1 id 3(%rng) : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>, tensor<4xf32>, tensor<2xi64>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   // CHECK: ds.attention_grad
   %dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   return

@@ -256,8 +256,12 @@ def attention_scores(op, q, k, *added):
 def attention(op, q, k, v, *added):
     groups = q.shape[2] // k.shape[2]
     k, v = (x.repeat_interleave(groups, dim=2) for x in (k, v))
-    scores = attention_scores(op, q, k, *added)
-    return torch.einsum("bhts,bshd->bthd", torch.softmax(scores, -1), v), torch.logsumexp(scores, -1)
+    addends = [x for x in added if x.is_floating_point()]
+    scores = attention_scores(op, q, k, *addends)
+    weights = torch.softmax(scores, -1)
+    for rng in added[len(addends):]:  # of dropout, the last operand
+        weights = dropped(weights, rng, op.get("dropout_id"), op.get("dropout"))
+    return torch.einsum("bhts,bshd->bthd", weights, v), torch.logsumexp(scores, -1)
 
 
 def attention_grad(op, q, k, v, out, lse, grad, *added):
@@ -316,18 +320,15 @@ def embedding(op, table, ids):
     return torch.nn.functional.embedding(ids, table, padding_idx=None if padding is None else int(padding))
 
 
-def random_uniform(op, rng):
+def uniform(shape, rng, draw):
     """Not the generator of the description: any fixed function of seed, counter, op and element serves here."""
-    shape = op.types[0][0]
-    generator = torch.Generator().manual_seed(int(rng[0]) * 7919 + int(rng[1]) * 104729 + int(op.get("id")))
+    generator = torch.Generator().manual_seed(int(rng[0]) * 7919 + int(rng[1]) * 104729 + int(draw))
     return torch.rand(shape, generator=generator, dtype=torch.float64)
 
 
-def dropout(op, x, rng):
-    op_types, op.types = op.types, [(list(x.shape), "f32")]
-    keep = random_uniform(op, rng) >= op.get("probability")
-    op.types = op_types
-    return torch.where(keep, x / (1 - op.get("probability")), torch.zeros_like(x))
+def dropped(x, rng, draw, probability):
+    keep = uniform(list(x.shape), rng, draw) >= probability
+    return torch.where(keep, x / (1 - probability), torch.zeros_like(x))
 
 
 def divide(op, a, b):
@@ -365,7 +366,8 @@ OPS.update({
     "ds.reshape": lambda op, x: x.reshape(op.types[0][0]),
     "ds.transpose": lambda op, x: x.permute(op.get("perm")),
     "ds.slice": lambda op, x: x[window(op, op.types[0][0])],
-    "ds.pad": pad, "ds.reduce": reduce, "ds.random_uniform": random_uniform, "ds.dropout": dropout,
+    "ds.pad": pad, "ds.reduce": reduce, "ds.random_uniform": lambda op, rng: uniform(op.types[0][0], rng, op.get("id")),
+    "ds.dropout": lambda op, x, rng: dropped(x, rng, op.get("id"), op.get("probability")),
     "ds.concat": lambda op, *pieces: torch.cat(pieces, int(op.get("dim"))),
     "ds.split": lambda op, x: x.split([kind[0][int(op.get("dim"))] for kind in op.types], int(op.get("dim"))),
     "ds.gelu": gelu, "ds.gelu_grad": gelu_grad,

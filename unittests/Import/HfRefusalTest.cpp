@@ -221,8 +221,11 @@ TEST(HfRefusal, SizesThatWouldOverflowAreRefused) {
   EXPECT_THAT(
       refusal(kTinyGpt2, {}, int64_t{1} << 40),
       HasSubstr("the logits of 1099511627776 samples of 16 tokens, 64 for each token, are more than"));
-  std::string heads = with(with(kTinyGpt2, "n_positions", "1000000"), "vocab_size", "64");
-  EXPECT_THAT(refusal(heads), HasSubstr("the attention weights of 1 samples of 1000000 tokens"));
+  // Weights of attention exist as a tensor where a bias is added to them.
+  constexpr const char *kTinyT5 =
+      R"({"model_type": "t5", "vocab_size": 64, "d_model": 32, "d_kv": 8, "d_ff": 48,
+    "num_layers": 2, "num_heads": 4, "n_positions": 1000000})";
+  EXPECT_THAT(refusal(kTinyT5), HasSubstr("the attention weights of 1 samples of 1000000 tokens"));
   EXPECT_THAT(refusal(with(with(kTinyLlama, "max_position_embeddings", "2097152"), "vocab_size", "64"),
                       {"document_ids=1x2097152xi64"}),
               HasSubstr("the mask of documents of 1 samples of 2097152 tokens"));

@@ -28,6 +28,7 @@ struct ModelShape {
   bool learnedPositions = true; ///< a table of them
   bool tied = true;             ///< the output projection is the embedding
   bool dropout = true;
+  bool dropsAttention = false;         ///< of the probabilities too
   int64_t window = 0;                  ///< positions that a position of some layers sees, itself included
   int64_t windowLayers = 0;            ///< how many layers those are
   int64_t positions = 0;               ///< rows of the table of positions; 0: `seq`

@@ -148,12 +148,14 @@ def RandomOpInterface : OpInterface<"RandomOpInterface"> {
   let cppNamespace = "::mlir::ds";
   let description = [{
     An op that draws random numbers from a generator that it reads as an operand, (seed, counter): the same operand draws
-    the same numbers.
+    the same numbers. An op that may draw and does not has none.
   }];
   let methods = [
-    InterfaceMethod<"The generator.", "::mlir::Value", "getGenerator", (ins), [{}], [{ return $_op.getRng(); }]>,
-    InterfaceMethod<"What the op gives where nothing is random, as in evaluation; null for what is nothing else.",
-      "::mlir::Value", "getWithoutNoise", (ins), [{}], [{ return {}; }]>
+    InterfaceMethod<"The generator; null where nothing is drawn.", "::mlir::Value", "getGenerator", (ins), [{}], [{ return $_op.getRng(); }]>,
+    InterfaceMethod<[{
+      Lets the op give what it gives where nothing is random, as in evaluation: it may erase itself. What is nothing but
+      random stays.
+    }], "void", "removeNoise", (ins), [{}], [{ return; }]>
   ];
 }
 

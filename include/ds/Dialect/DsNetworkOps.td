@@ -132,7 +132,7 @@ def Ds_RmsNormOp : Ds_Op<"rms_norm", [Composite, Pure, DiffNet, PrecisionOpInter
   let hasVerifier = 1;
 }
 
-def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
+def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, DeclareOpInterfaceMethods<RandomOpInterface, ["removeNoise"]>, Pure, DiffNet, PrecisionOpInterface, Cost, Library]> {
   let summary = "Computes scaled dot-product attention without keeping the scores";
   let description = [{
     `out[b, t, h] = sum_s softmax_s(scale * q[b, t, h] . k[b, s, g] + mask[b, h, t, s]) v[b, s, g]` with
@@ -146,6 +146,10 @@ def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, Pu
     - `cap c`: c * tanh(x / c) takes the place of a scaled score x, before masks (Gemma 2, arXiv 2408.00118, section 2).
     - `slopes`: head h gains slopes[h] * (s - (t + (S - T))), behind the cap (ALiBi, arXiv 2108.12409, section 3).
 
+    `dropout p id i (rng)`: the probabilities, which are f32 [B, H, T, S], are dropped as `ds.dropout` with the same
+    probability, id and generator would drop them, element for element; `lse` is that of all scores. The mask is drawn
+    tile by tile, and backward draws it again.
+
     Constraints:
     - (C1) q is [B, T, H, D]; k and v are [B, S, G, D]; H is a multiple of G.
     - (C2) out has q's type; lse is f32 [B, H, T].
@@ -153,26 +157,30 @@ def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, Pu
     - (C4) D is at most 256: kernels keep a row of a head at hand. Wider heads are written as products and a softmax.
     - (C5) slopes, where present, is f32 [H].
     - (C6) window and cap, where present, are positive, and the cap is finite.
+    - (C7) dropout, id and rng are all present or none is; `0 <= dropout < 1`; rng is i64 [2].
 
     Example: `%o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value,
-                       Optional<Ds_FloatTensor>:$mask, Optional<Ds_FloatTensor>:$slopes, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap, F64Attr:$scale);
+                       Optional<Ds_FloatTensor>:$mask, Optional<Ds_FloatTensor>:$slopes,
+                       Optional<Ds_TensorOf<I64>>:$rng, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$cap, F64Attr:$scale, OptionalAttr<F64Attr>:$dropout,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$dropout_id);
   let results = (outs Ds_FloatTensor:$result, Ds_FloatTensor:$lse);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`slopes` `(` $slopes^ `)`)? (`causal` $causal^)?
-    (`window` $window^)? (`cap` $cap^)? `scale` $scale attr-dict
+    (`window` $window^)? (`cap` $cap^)? `scale` $scale
+    (`dropout` $dropout^ `id` $dropout_id `(` $rng `)`)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
 
-def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, AttrSizedOperandSegments, Pure, Cost, Library]> {
+def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, AttrSizedOperandSegments, RandomOpInterface, Pure, Cost, Library]> {
   let summary = "Computes the gradients of attention by query, key and value";
   let description = [{
     Constraints:
-    - (C1) the first five operands, `mask`, `slopes` and all attributes are those of a valid `ds.attention`; `grad` has
+    - (C1) the first five operands, `mask`, `slopes`, `rng` and all attributes are those of a valid `ds.attention`; `grad` has
       `out`'s type.
     - (C2) the results have the types of query, key and value.
 
@@ -180,12 +188,14 @@ def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, AttrSizedOperandSeg
   }];
   let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value, Ds_FloatTensor:$out,
                        Ds_FloatTensor:$lse, Ds_FloatTensor:$grad, Optional<Ds_FloatTensor>:$mask,
-                       Optional<Ds_FloatTensor>:$slopes, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F64Attr>:$cap, F64Attr:$scale);
+                       Optional<Ds_FloatTensor>:$slopes, Optional<Ds_TensorOf<I64>>:$rng, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$dropout, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$dropout_id);
   let results = (outs Ds_FloatTensor:$queryGrad, Ds_FloatTensor:$keyGrad, Ds_FloatTensor:$valueGrad);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)? (`slopes` `(` $slopes^ `)`)?
-    (`causal` $causal^)? (`window` $window^)? (`cap` $cap^)? `scale` $scale attr-dict `:` functional-type(operands, results)
+    (`causal` $causal^)? (`window` $window^)? (`cap` $cap^)? `scale` $scale
+    (`dropout` $dropout^ `id` $dropout_id `(` $rng `)`)? attr-dict `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -317,7 +327,7 @@ def Ds_CrossEntropyWithGradOp : Ds_Op<"cross_entropy_with_grad", [OnTensors, Pur
   let hasVerifier = 1;
 }
 
-def Ds_DropoutOp : Ds_Op<"dropout", [Composite, DeclareOpInterfaceMethods<RandomOpInterface, ["getWithoutNoise"]>, Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
+def Ds_DropoutOp : Ds_Op<"dropout", [Composite, DeclareOpInterfaceMethods<RandomOpInterface, ["removeNoise"]>, Pure, DiffNet, PrecisionOpInterface, Decompose, AllTypesMatch<["input", "result"]>]> {
   let summary = "Zeroes elements at random and scales the others";
   let description = [{
     An element is kept, and divided by 1 - probability, where `ds.random_uniform` of the same `id` draws at

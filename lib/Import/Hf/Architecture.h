@@ -53,6 +53,12 @@ struct SampleKind {
   bool hasDecoder = false;
 };
 
+/// What becomes of attention's weights.
+struct AttentionWeights {
+  int64_t storedHeads = 0; ///< heads whose weights [T, T] exist as tensors; 0: none do
+  bool areDropped = false; ///< some, by dropout
+};
+
 /// A model whose numbers are known.
 class Architecture {
 public:
@@ -63,8 +69,7 @@ public:
   Vocabulary vocabulary;
   /// Elements of the widest tensor that the forward makes of one token, other than the logits.
   int64_t widest = 1;
-  /// Heads whose attention weights [T, T] exist as tensors; 0: none do.
-  int64_t scoreHeads = 0;
+  AttentionWeights weights;
   /// What checkpoints of the model without its head leave out of names.
   std::string basePrefix;
   SampleKind samples;

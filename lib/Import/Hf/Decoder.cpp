@@ -15,7 +15,7 @@ Decoder::Decoder(DecoderSpec read) : spec(std::move(read)) {
   widest = std::max({spec.names.joinedGate.empty() ? inner : 2 * inner, heads * size, joined, hidden});
   if (spec.experts.count > 0)
     whyNoProgram = "programs have no experts yet";
-  scoreHeads = spec.dropouts.attention > 0 ? heads : 0;
+  weights.areDropped = spec.dropouts.attention > 0;
   basePrefix = spec.names.base.substr(0, spec.names.base.find('.')) + ".";
 }
 

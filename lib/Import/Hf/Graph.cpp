@@ -127,15 +127,18 @@ void Graph::addReadName(llvm::StringRef owner, llvm::StringRef name) {
 
 void Graph::ignoreWeight(llvm::StringRef name) { states.ignore(path(name)); }
 
+Value Graph::generator() {
+  Value rng = existing("rng");
+  return rng ? rng
+             : declare("rng", Role::Scalar, /*trainable=*/false,
+                       RankedTensorType::get({2}, builder.getI64Type()), Init::zeros());
+}
+
 Value Graph::dropout(Value x, double probability) {
   if (probability == 0)
     return x;
-  Value rng = existing("rng");
-  if (!rng)
-    rng = declare("rng", Role::Scalar, /*trainable=*/false, RankedTensorType::get({2}, builder.getI64Type()),
-                  Init::zeros());
-  return builder.create<DropoutOp>(here(), x.getType(), x, rng, builder.getF64FloatAttr(probability),
-                                   builder.getI64IntegerAttr(numDropouts++));
+  return builder.create<DropoutOp>(here(), x.getType(), x, generator(), builder.getF64FloatAttr(probability),
+                                   builder.getI64IntegerAttr(nextDropout()));
 }
 
 //===----------------------------------------------------------------------===//

@@ -105,6 +105,10 @@ public:
   void ignoreWeight(llvm::StringRef name);
   /// Zeroes elements at random, as PyTorch's dropout in training; the tensor itself for probability 0.
   Value dropout(Value x, double probability);
+  /// The (seed, counter) that everything random reads.
+  Value generator();
+  /// The number of the next draw, each its own.
+  int64_t nextDropout() { return numDropouts++; }
 
   /// Ends @forward with the loss. Fails where the model is too large.
   Result<mlir::OwningOpRef<mlir::ModuleOp>> finish(Value loss);

@@ -149,8 +149,8 @@ static std::vector<Notice> notices(const ConfigFile &file, const ReadModel &read
     unread += (unread.empty() ? "" : ", ") + key;
   if (!unread.empty())
     lines.push_back(path + ": keys that the model does not depend on, or that are not known: " + unread);
-  if (model.scoreHeads > 0)
-    lines.push_back({path + ": dropout of attention weights keeps them in memory; fused attention needs 0",
+  if (model.weights.storedHeads > 0)
+    lines.push_back({path + ": attention weights are kept in memory, for what is added to scores is trained",
                      /*isCostly=*/true});
   return lines;
 }
@@ -261,10 +261,11 @@ Result<HfShape> ds::readHfShape(const HfRequest &request) {
   HfShape result{*shape,
                  tokens->batch,
                  model->positions,
-                 model->scoreHeads == 0,
+                 model->weights.storedHeads == 0,
                  model->whyNoProgram,
                  notices(*file, read, request, request.inputs.empty())};
   result.shape.seq = tokens->length;
+  result.shape.dropsAttention = model->weights.areDropped;
   if (const int64_t active = shape->activeParameters(); active < shape->parameters())
     result.notices.push_back(
         path + ": " + formatExact(active) + " of " + formatExact(shape->parameters()) +

@@ -223,7 +223,7 @@ Status ds::hf::checkTensors(const TokenShape &shape, const Architecture &model, 
     return refuse("activations", model.widest);
   if (shape.documents && !product({shape.batch, shape.length, shape.length}))
     return refuse("mask of documents", shape.length);
-  if (model.scoreHeads > 0 && !product({shape.batch, model.scoreHeads, longest, longest}))
-    return refuse("attention weights", model.scoreHeads * longest);
+  if (model.weights.storedHeads > 0 && !product({shape.batch, model.weights.storedHeads, longest, longest}))
+    return refuse("attention weights", model.weights.storedHeads * longest);
   return {};
 }

@@ -293,7 +293,7 @@ static Value addSlopes(Emitter &e, Value scores, Value slopes) {
                              e.broadcast(distance, {2, 3}, type.getShape())));
 }
 
-/// Attention whose weights are dropped: they exist as a tensor.
+/// Attention whose weights exist as a tensor.
 static Value spelledAttention(Graph &g, Value query, Value key, Value value,
                               const AttentionOptions &options) {
   Emitter e = g.ops();
@@ -320,7 +320,7 @@ static Value spelledAttention(Graph &g, Value query, Value key, Value value,
 }
 
 Value hf::attention(Graph &g, Value query, Value key, Value value, const AttentionOptions &options) {
-  if (options.dropout > 0 || options.bias || width(query) > ::ds::kMaxHeadSize)
+  if (options.bias || width(query) > ::ds::kMaxHeadSize)
     return spelledAttention(g, query, key, value, options);
   Emitter e = g.ops();
   OpBuilder &b = e.getBuilder();
@@ -331,12 +331,16 @@ Value hf::attention(Graph &g, Value query, Value key, Value value, const Attenti
     mask = e.reshape(hide(e, together(e, g.tokens.documents)), {shape[0], 1, length, length});
   auto lse = RankedTensorType::get({shape[0], shape[2], length}, b.getF32Type());
   const bool isWindow = options.window > 0 && options.window < length;
+  const bool isDropped = options.dropout > 0;
+  Value rng = isDropped ? g.generator() : Value();
   return b
-      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, options.slopes,
+      .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, options.slopes, rng,
                            options.causal ? b.getUnitAttr() : UnitAttr(),
                            isWindow ? b.getI64IntegerAttr(options.window) : IntegerAttr(),
                            options.cap > 0 ? b.getF64FloatAttr(options.cap) : FloatAttr(),
-                           b.getF64FloatAttr(options.scale))
+                           b.getF64FloatAttr(options.scale),
+                           isDropped ? b.getF64FloatAttr(options.dropout) : FloatAttr(),
+                           isDropped ? b.getI64IntegerAttr(g.nextDropout()) : IntegerAttr())
       .getResult();
 }
 

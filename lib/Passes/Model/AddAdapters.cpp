@@ -229,9 +229,13 @@ class AdapterWriter {
 public:
   AdapterWriter(ModuleOp module, func::FuncOp forward, const AdapterRequest &request)
       : module(module), forward(forward), request(request) {
-    auto take = [&](auto op) { nextId = std::max<int64_t>(nextId, op.getId() + 1); };
-    forward.walk([&](DropoutOp op) { take(op); });
-    forward.walk([&](RandomUniformOp op) { take(op); });
+    auto take = [&](uint64_t id) { nextId = std::max<int64_t>(nextId, id + 1); };
+    forward.walk([&](DropoutOp op) { take(op.getId()); });
+    forward.walk([&](RandomUniformOp op) { take(op.getId()); });
+    forward.walk([&](AttentionOp op) {
+      if (op.getDropoutId())
+        take(*op.getDropoutId());
+    });
   }
 
   void add(Layer &layer) {

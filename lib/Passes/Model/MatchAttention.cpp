@@ -199,6 +199,13 @@ std::optional<AttentionMatch> AttentionMatcher::match(MatmulOp result) {
   Value probabilities = result.getLhs();
   if (Value reshaped = stripLeadingReshape(probabilities); reshaped && probabilities.hasOneUse())
     probabilities = reshaped;
+  // A reshape changes no element's number, and so not what is drawn for it.
+  if (auto dropout = probabilities.getDefiningOp<DropoutOp>(); dropout && probabilities.hasOneUse()) {
+    match.dropout = dropout;
+    probabilities = dropout.getInput();
+    if (Value reshaped = stripLeadingReshape(probabilities); reshaped && probabilities.hasOneUse())
+      probabilities = reshaped;
+  }
   auto softmax = probabilities.getDefiningOp<SoftmaxOp>();
   if (!softmax || softmax.getLog() || !probabilities.hasOneUse() ||
       static_cast<int64_t>(softmax.getDim()) != tensorType(probabilities).getRank() - 1)

@@ -1,7 +1,7 @@
 //===- MatchAttention.h - Spelled-out attention ---------------------------------===//
 //
 // softmax(q k^T * scale + mask) v is written in many spellings. The match starts at the last product and
-// walks up: softmax, then scalings, masks and reshapes in any order, a cap, then the first product.
+// walks up: dropout, softmax, then scalings, masks and reshapes in any order, a cap, then the first product.
 //
 //===----------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_MODEL_MATCHATTENTION_H
@@ -60,6 +60,7 @@ struct AttentionMatch {
   std::optional<AdditiveMask> mask;
   std::optional<HeadSlopes> slopes;    ///< with all that scales them
   std::optional<AdditiveMask> spelled; ///< what the slopes are, as a mask
+  DropoutOp dropout;                   ///< of the probabilities; null: none
 };
 
 /// A factor that `value` carries: x * c, c * x or x / c with a constant c. Returns x and multiplies `scale`.

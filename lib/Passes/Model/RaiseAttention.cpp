@@ -215,8 +215,11 @@ Value Raiser::buildAttention(ArrayRef<Value> inputs, Value mask) {
   UnitAttr causal = match.hidden.causal ? builder.getUnitAttr() : UnitAttr();
   return builder
       .create<AttentionOp>(emit.getLoc(), inputs[0].getType(), lse, inputs[0], inputs[1], inputs[2], mask,
-                           match.slopes ? shapeSlopes(emit, *match.slopes) : Value(), causal, window, cap,
-                           builder.getF64FloatAttr(scale))
+                           match.slopes ? shapeSlopes(emit, *match.slopes) : Value(),
+                           match.dropout ? Value(match.dropout.getRng()) : Value(), causal, window, cap,
+                           builder.getF64FloatAttr(scale),
+                           match.dropout ? match.dropout.getProbabilityAttr() : FloatAttr(),
+                           match.dropout ? match.dropout.getIdAttr() : IntegerAttr())
       .getResult();
 }
 

@@ -156,6 +156,22 @@ void ResidencyModel::addLiveBytes(const Segment &segment) {
     problem.spaces[kDevice].liveBytes[segment.begin + moment] += bytes += change[moment];
 }
 
+/// What the workspace of an attention or its gradient depends on besides sizes.
+template <typename AttentionOpT>
+static ::ds::rt::AttentionForm attentionForm(AttentionOpT op, bool isGradient) {
+  const bool isFast = getMachine(op->template getParentOfType<ModuleOp>()).hasFastAttention;
+  return {isGradient, op.getCausal(), isFast, op.getWindow() || op.getCap(), op.getDropout().has_value()};
+}
+
+/// What cuDNN will be given for an attention of 16 bits: what dropout leaves of a piece, and little else.
+static int64_t forwardBytes(AttentionOp op, uint64_t usual) {
+  if (tensorType(op.getQuery()).getElementTypeBitWidth() != 16 || !op.getDropout() || hasScoreForm(op))
+    return 0;
+  const auto pieces = ::ds::rt::attentionPieces(sizesOf(op), attentionForm(op, /*isGradient=*/false),
+                                                std::max<uint64_t>(1, usual));
+  return pieces ? static_cast<int64_t>(pieces->workspaceBytes) : 0;
+}
+
 /// What libraries will be given beside their operands, on a GPU: there budgets are known without asking them.
 void ResidencyModel::addWorkspaces(uint32_t index) {
   Segment &segment = segments[index];
@@ -165,6 +181,9 @@ void ResidencyModel::addWorkspaces(uint32_t index) {
           std::min<int64_t>(32 << 20, 64 * tensorType(product.getResult()).getNumElements());
     if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.ops[moment]))
       addPieces(gradient, index, moment);
+    if (auto forward = dyn_cast<AttentionOp>(segment.memory.ops[moment]))
+      problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
+          forwardBytes(forward, limits.attentionBytes);
   }
 }
 
@@ -275,10 +294,7 @@ void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_
       lacksGradientEngine(gradient))
     return; // cuDNN is not asked for it
   const ::ds::rt::AttentionSizes sizes = sizesOf(gradient);
-  const ::ds::rt::AttentionForm form{.isCausal = gradient.getCausal(),
-                                     .isFast =
-                                         getMachine(gradient->getParentOfType<ModuleOp>()).hasFastAttention,
-                                     .hasBand = gradient.getWindow() || gradient.getCap()};
+  const ::ds::rt::AttentionForm form = attentionForm(gradient, /*isGradient=*/true);
   analysis::ResidencyValue value;
   value.isRead = true;
   int64_t last = kNoLimit;

@@ -75,7 +75,10 @@ void StepBuilder::writeLoss(StepSegment &segment, bool adds, bool isComplete) {
 /// The generator state (seed, counter) of each random op moves on by one micro-step.
 void StepBuilder::advanceGenerators(StepSegment &segment) {
   llvm::SetVector<Value> generators;
-  segment.getFunction().walk([&](RandomOpInterface op) { generators.insert(op.getGenerator()); });
+  segment.getFunction().walk([&](RandomOpInterface op) {
+    if (Value generator = op.getGenerator())
+      generators.insert(generator);
+  });
   OpBuilder builder(segment.getTerminator());
   for (Value generator : generators) {
     auto argument = dyn_cast<BlockArgument>(generator);
@@ -126,12 +129,7 @@ void StepBuilder::buildLast() {
 
 /// Leaves out what is random, as evaluation does.
 static void removeNoise(StepSegment &segment) {
-  segment.getFunction().walk([](RandomOpInterface op) {
-    if (Value value = op.getWithoutNoise()) {
-      op->replaceAllUsesWith(ValueRange(value));
-      op->erase();
-    }
-  });
+  segment.getFunction().walk([](RandomOpInterface op) { op.removeNoise(); });
 }
 
 void StepBuilder::buildEvaluation() {

@@ -1,6 +1,6 @@
 // RUN: ds-opt %s --split-input-file --canonicalize --cse --ds-raise-attention --canonicalize --cse | FileCheck %s
 
-// Cases that stay. The probabilities are read twice; they pass through dropout; the mask hides something else; the
+// Cases that stay. The probabilities are read twice; what is dropped of them is; the mask hides something else; the
 // mask is trained; the softmax is along the wrong dimension.
 
 ds.state @bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x4xf32>
@@ -8,7 +8,7 @@ ds.state @bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(dev
 // CHECK-LABEL: @stays
 // CHECK-NOT: ds.attention
 func.func @stays(%q: tensor<2x3x4x8xf32>, %rng: tensor<2xi64>, %bias: tensor<4x4xf32> {ds.state = @bias})
-    -> (tensor<2x3x4x8xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) {
+    -> (tensor<2x3x4x8xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>) {
   %s = ds.matmul %q, %q transpose_rhs : tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x4xf32>
   %p = ds.softmax %s dim 3 : tensor<2x3x4x4xf32>
   %twice = ds.matmul %p, %q : tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x8xf32>
@@ -38,7 +38,7 @@ func.func @stays(%q: tensor<2x3x4x8xf32>, %rng: tensor<2xi64>, %bias: tensor<4x4
   %s5 = ds.matmul %q2, %q transpose_rhs : tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x4xf32>
   %p5 = ds.softmax %s5 dim 2 : tensor<2x3x4x4xf32>
   %wrong = ds.matmul %p5, %q : tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32> -> tensor<2x3x4x8xf32>
-  return %twice, %p, %dropped, %strict, %trained, %wrong : tensor<2x3x4x8xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>
+  return %twice, %p, %d2, %dropped, %strict, %trained, %wrong : tensor<2x3x4x8xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x4xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>, tensor<2x3x4x8xf32>
 }
 
 // -----
@@ -80,6 +80,40 @@ func.func @usual(%x: tensor<2x4x144xf32>) -> tensor<2x4x48xf32> {
   %t = ds.transpose %o perm [0, 2, 1, 3] : tensor<2x3x4x16xf32> -> tensor<2x4x3x16xf32>
   %r = ds.reshape %t : tensor<2x4x3x16xf32> -> tensor<2x4x48xf32>
   return %r : tensor<2x4x48xf32>
+}
+
+// -----
+
+// Dropout of the probabilities, before or behind a reshape that counts them alike.
+
+// CHECK-LABEL: @dropped
+// CHECK-SAME: %[[Q:.*]]: tensor<2x4x3x16xf32>, %[[RNG:.*]]: tensor<2xi64>
+// CHECK-NEXT: %[[O:.*]], %{{.*}} = ds.attention %[[Q]], %[[Q]], %[[Q]] scale 1.000000e+00 dropout 1.000000e-01 id 6(%[[RNG]])
+// CHECK-NEXT: return %[[O]]
+func.func @dropped(%q0: tensor<2x4x3x16xf32>, %rng: tensor<2xi64>) -> tensor<2x4x3x16xf32> {
+  %q = ds.transpose %q0 perm [0, 2, 1, 3] : tensor<2x4x3x16xf32> -> tensor<2x3x4x16xf32>
+  %s = ds.matmul %q, %q transpose_rhs : tensor<2x3x4x16xf32>, tensor<2x3x4x16xf32> -> tensor<2x3x4x4xf32>
+  %p = ds.softmax %s dim 3 : tensor<2x3x4x4xf32>
+  %d = ds.dropout %p, %rng probability 0.1 id 6 : tensor<2x3x4x4xf32>, tensor<2xi64>
+  %o = ds.matmul %d, %q : tensor<2x3x4x4xf32>, tensor<2x3x4x16xf32> -> tensor<2x3x4x16xf32>
+  %t = ds.transpose %o perm [0, 2, 1, 3] : tensor<2x3x4x16xf32> -> tensor<2x4x3x16xf32>
+  return %t : tensor<2x4x3x16xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @dropped_and_folded
+// CHECK-NOT: ds.softmax
+// CHECK: ds.attention {{.*}} scale 1.000000e+00 dropout 2.500000e-01 id 1(%{{.*}})
+func.func @dropped_and_folded(%q0: tensor<2x4x3x16xf32>, %rng: tensor<2xi64>) -> tensor<6x4x16xf32> {
+  %q = ds.transpose %q0 perm [0, 2, 1, 3] : tensor<2x4x3x16xf32> -> tensor<2x3x4x16xf32>
+  %s = ds.matmul %q, %q transpose_rhs : tensor<2x3x4x16xf32>, tensor<2x3x4x16xf32> -> tensor<2x3x4x4xf32>
+  %p = ds.softmax %s dim 3 : tensor<2x3x4x4xf32>
+  %p3 = ds.reshape %p : tensor<2x3x4x4xf32> -> tensor<6x4x4xf32>
+  %d = ds.dropout %p3, %rng probability 0.25 id 1 : tensor<6x4x4xf32>, tensor<2xi64>
+  %v = ds.reshape %q : tensor<2x3x4x16xf32> -> tensor<6x4x16xf32>
+  %o = ds.matmul %d, %v : tensor<6x4x4xf32>, tensor<6x4x16xf32> -> tensor<6x4x16xf32>
+  return %o : tensor<6x4x16xf32>
 }
 
 // -----

@@ -15,7 +15,11 @@
 //     GELU is the tanh form, of products of 16 bits that accumulate nothing. h, of result's type and shape,
 //     is what GELU is taken of: with 2 written, where it is there; with 3, where there is no bias, read, and
 //     result = a * b * GELU'(h). Both packed. The CPU rounds a * b + bias to 16 bits before GELU or its
-//     gradient, as two commands would. The last four params, or none: the CPU's form (ProductForm.h).
+//     gradient, as two commands would. Four params more: the CPU's form (ProductForm.h).
+//     One param more: summed, and the last operand is sums, of a's type or f32. 1: [M], what each row of a
+//     adds up to as it is multiplied; 2: [N], each column of b. Kernels before the product have made it, and
+//     nothing reads it before the product is done. A GPU may leave them out and let the product make it; the
+//     CPU leaves it as it is. Such a product has matrices of two dimensions, no bias and no activation.
 //   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes][, generator]
 //                         params: causal, scale (double)[, window, cap (double)[, dropout (double), id]]
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /

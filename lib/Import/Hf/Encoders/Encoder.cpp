@@ -37,7 +37,7 @@ void Encoder::finish() {
   if (keys.headActivation.empty())
     keys.headActivation = keys.activation;
   widest = std::max({3 * hidden, inner, keys.embeddingWidth});
-  scoreHeads = keys.attentionDropout > 0 ? heads : 0;
+  weights.areDropped = keys.attentionDropout > 0;
   basePrefix = names.base.str() + ".";
 }
 

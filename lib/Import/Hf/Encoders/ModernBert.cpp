@@ -101,7 +101,7 @@ ModernBert::ModernBert(const Section &config) {
   vocabulary.tied = config.flag("tie_word_embeddings", true);
   refuseTrue(config, "sparse_prediction", "the logits of all positions are made");
   widest = std::max(3 * hidden, 2 * inner);
-  scoreHeads = dropouts.attention > 0 ? heads : 0;
+  weights.areDropped = dropouts.attention > 0;
   basePrefix = "model.";
 }
 

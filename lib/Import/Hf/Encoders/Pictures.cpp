@@ -51,7 +51,7 @@ void PictureModel::readKeys(const Section &config, double defaultEpsilon) {
   attentionDropout = config.number("attention_probs_dropout_prob", kProbabilities, 0);
   epsilon = config.number("layer_norm_eps", kEpsilons, defaultEpsilon);
   deviation = config.number("initializer_range", kDeviations, 0.02);
-  scoreHeads = attentionDropout > 0 ? heads : 0;
+  weights.areDropped = attentionDropout > 0;
   basePrefix = names.base.str() + ".";
 }
 

@@ -93,7 +93,7 @@ T5::T5(const Section &config, Kind kind) {
   positions = config.integer("n_positions", kPositions, 512);
   samples.hasDecoder = true;
   widest = std::max(inner, heads * size);
-  scoreHeads = heads;
+  weights.storedHeads = heads;
 }
 
 //===----------------------------------------------------------------------===//

@@ -105,7 +105,7 @@ void Whisper::readDropouts(const Section &config) {
   dropout = config.number("dropout", kProbabilities, 0);
   attentionDropout = config.number("attention_dropout", kProbabilities, 0);
   activationDropout = config.number("activation_dropout", kProbabilities, 0);
-  scoreHeads = attentionDropout > 0 ? std::max(encoder.heads, decoder.heads) : 0;
+  weights.areDropped = attentionDropout > 0;
 }
 
 Whisper::Whisper(const Section &config) {
