@@ -50,7 +50,12 @@ std::string BlasLt::describe() const {
     if (const unsigned all = shares.within + shares.apart)
       text +=
           fmt::format("{}{} within {} of {} products", text.empty() ? "" : "; ", what, shares.within, all);
-  return noBiasGradients.empty() ? text : fmt::format("{} ({})", text, noBiasGradients);
+  if (!noBiasGradients.empty())
+    text += fmt::format(" ({})", noBiasGradients);
+  if (const unsigned all = cut.within + cut.apart)
+    text += fmt::format("{}{} of {} products of odd sizes in two calls", text.empty() ? "" : "; ", cut.within,
+                        all);
+  return text;
 }
 
 } // namespace ds::rt::cuda

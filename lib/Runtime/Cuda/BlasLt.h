@@ -51,7 +51,8 @@ public:
   ~BlasLt();
 
   Status check(cublasStatus_t status, const char *what) const;
-  /// "GELU within 24 of 24 products; gradients of biases within 48 of 48 products", for the head of a run;
+  /// "GELU within 24 of 24 products; gradients of biases within 48 of 48 products; 3 of 3 products
+  /// of odd sizes in two calls", for the head of a run;
   /// empty without such products.
   std::string describe() const;
 
@@ -63,6 +64,7 @@ public:
   };
   Shares gelu;          ///< GELU or its gradient
   Shares biasGradients; ///< sums of a factor
+  Shares cut;           ///< odd sizes: in two calls, and in one
   /// Why the first product that was asked for sums cannot give them; empty where all can, or none was asked.
   std::string noBiasGradients;
 

@@ -5,8 +5,8 @@
 // 16 bytes; both give the same. The workspace must lie on 256 bytes. GELU is the tanh form, of the f32 sums.
 // Sums of a factor are formed in f32, of the type of the result, and are not there for split ones.
 // DS_FAKE_GELU, DS_FAKE_BGRAD: how many pieces of work products with GELU, or with sums, take longer; 0:
-// there are none. DS_FAKE_REFUSES="1 2" ("* 1 2"): rank 1 cannot run algorithm 2 (no rank 1 and 2);
-// DS_FAKE_SLOW, of the same form: it takes longer.
+// there are none. DS_FAKE_ODD: likewise where a size above 8 is no multiple of 8. DS_FAKE_REFUSES="1 2" ("* 1
+// 2"): rank 1 cannot run algorithm 2 (no rank 1 and 2); DS_FAKE_SLOW, of the same form: it takes longer.
 //
 //===---------------------------------------------------------------------------===//
 #include "Elements.h"
@@ -16,6 +16,7 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -84,6 +85,11 @@ struct Product {
   }
   int64_t geluLeading() const { return operation.get<int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0); }
   /// Whether GELU's input, or sums of a factor, lie as the library asks.
+  /// Whether a size has no fast kernel.
+  bool isOdd() const {
+    return std::ranges::any_of(std::array{a.rows, a.columns, b.rows, b.columns},
+                               [](int64_t size) { return size > 8 && size % 8 != 0; });
+  }
   bool isValid() const {
     if (hasSums(epilogue()))
       return sums() && reinterpret_cast<uintptr_t>(sums()) % width(d) == 0 && d.batch() == 1 &&
@@ -295,6 +301,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
   const uint64_t delay = (Product::hasGelu(epilogue)   ? setting("DS_FAKE_GELU", 0)
                           : Product::hasSums(epilogue) ? setting("DS_FAKE_BGRAD", 0)
                                                        : 0) +
+                         (product.isOdd() ? setting("DS_FAKE_ODD", 0) : 0) +
                          (names("DS_FAKE_SLOW", algorithm->data[0]) ? 2 : 0);
   const CUresult result = enqueue(reinterpret_cast<CUstream>(stream), [product, delay] {
     state().clock += static_cast<double>(delay);

@@ -1,8 +1,8 @@
 //===- Product.h - One way of a product by cuBLASLt -----------------------------------===//
-#ifndef DS_LIB_RUNTIME_CUDA_PRODUCT_H
-#define DS_LIB_RUNTIME_CUDA_PRODUCT_H
+#ifndef DS_LIB_RUNTIME_CUDA_PRODUCTS_PRODUCT_H
+#define DS_LIB_RUNTIME_CUDA_PRODUCTS_PRODUCT_H
 
-#include "BlasLt.h"
+#include "Cuda/BlasLt.h"
 
 #include "ds/Runtime/Onednn/OnednnPlugin.h"
 #include "ds/Runtime/Program/Library.h"
@@ -50,6 +50,9 @@ public:
   /// Takes the algorithm that these words name, if it is still one for this product.
   bool recall(std::span<const uint64_t> kept, uint64_t workspaceBytes);
 
+  /// The words of what was taken.
+  std::span<const uint64_t> words() const { return algorithm.data; }
+
   Status issue(CUstream stream);
   /// The first of its calls, which all are alike.
   Status issueOne(CUstream stream) { return run(calls[0], stream); }
@@ -89,4 +92,4 @@ private:
 
 } // namespace ds::rt::cuda
 
-#endif // DS_LIB_RUNTIME_CUDA_PRODUCT_H
+#endif // DS_LIB_RUNTIME_CUDA_PRODUCTS_PRODUCT_H

@@ -4,13 +4,14 @@
 // architectures: products with GELU have been seen to take longer than both commands on Ampere and Ada
 // (llm.c, pull requests 338 and 653). So both are candidates, timed as algorithms are. Likewise the sums of a
 // factor, which are a bias's gradient, can be the library's, or those of the kernels that the program has for
-// them: these are bound a second time here, to be timed with the product that leaves them their work.
+// them: these are bound a second time here, to be timed with the product that leaves them their work. A
+// product of an odd size can be multiplied in two calls (CutProduct.h).
 //
 //===---------------------------------------------------------------------------===//
-#include "Commands.h"
 #include "Cuda/Binding/AlgorithmChoice.h"
 #include "Cuda/Binding/Choices.h"
-#include "Product.h"
+#include "Cuda/Commands.h"
+#include "CutProduct.h"
 #include "Program/Execution.h"
 #include "Program/MatmulOperands.h"
 #include "Program/Verify.h"
@@ -39,10 +40,14 @@ public:
   /// as the commands `makers`.
   void addSums(std::vector<std::unique_ptr<CudaTask>> kernels, std::vector<uint32_t> makers,
                const MatmulDesc &desc, const MatmulMemory &memory, const Epilogue &sums);
+  /// Lets the product be multiplied in two calls where that is possible and faster.
+  void addCuts(const MatmulDesc &desc, const MatmulMemory &memory);
   /// What it waits for: an algorithm within so much workspace, timed on `stream`.
   Choice choice(CUstream stream, uint64_t workspaceBytes, const std::string &what);
 
   Status issue(CUstream stream) override {
+    if (cut)
+      return cut->issue(stream);
     if (isWhole)
       return whole->issue(stream);
     Status status = plain.issue(stream);
@@ -51,11 +56,13 @@ public:
   std::vector<uint32_t> replaced() const override { return isWhole ? makers : std::vector<uint32_t>(); }
 
 private:
-  /// One way of computing the command.
+  /// One way of computing the command: 0 with kernels beside the product, if there are some; 1 whole; from 2
+  /// on cut.
   struct Way {
-    bool isWhole;
+    uint64_t which;
     Product::Algorithm algorithm;
   };
+  static constexpr uint64_t kApart = 0, kWhole = 1, kCut = 2;
 
   void noteNoSums(const Error &why);
   bool recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes);
@@ -63,10 +70,17 @@ private:
   Status issueOne(CUstream stream);
   void count();
   Result<std::vector<Way>> ways(uint64_t workspaceBytes);
-  void take(const Way &way) {
-    isWhole = way.isWhole;
-    (isWhole ? *whole : plain).take(way.algorithm);
+  Status addCutWays(CUstream stream, uint64_t workspaceBytes, bool byTime, std::vector<Way> &ways);
+  bool hasWays() const { return whole.has_value() || !cuts.empty(); }
+  void select(uint64_t which) {
+    isWhole = which == kWhole;
+    cut = which < kCut ? nullptr : cuts[which - kCut].get();
   }
+  void take(const Way &way) {
+    select(way.which);
+    cut ? cut->take(way.algorithm) : (isWhole ? *whole : plain).take(way.algorithm);
+  }
+  std::string describe(const Way &way) const;
   AlgorithmCache::Value nameOf(const Way &way) const;
 
   const Driver &driver;
@@ -78,6 +92,8 @@ private:
   std::vector<uint32_t> makers;                  ///< the commands that are bound so; empty without sums
   std::optional<Product> whole;                  ///< with GELU or sums, where cuBLASLt can and may
   bool isWhole = false;
+  std::vector<std::unique_ptr<CutProduct>> cuts; ///< of an odd size
+  CutProduct *cut = nullptr;                     ///< the one that is taken
 };
 
 void MatmulTask::addGelu(std::unique_ptr<CudaTask> kernel, const MatmulDesc &desc, const MatmulMemory &memory,
@@ -108,23 +124,58 @@ void MatmulTask::noteNoSums(const Error &why) {
     blas.noBiasGradients = why.message;
 }
 
-/// Where there are two ways, the first word says which.
+/// The main part of whole 16 bytes, or of whole lines of 128.
+void MatmulTask::addCuts(const MatmulDesc &desc, const MatmulMemory &memory) {
+  if (!isSet("DS_CUDA_CUT", true))
+    return;
+  for (const int64_t unit : {8, 64})
+    if (std::unique_ptr<CutProduct> made = CutProduct::make(blas, tf32, desc, memory, unit))
+      cuts.push_back(std::move(made));
+}
+
+/// Where there are several ways, the first word says which.
 AlgorithmCache::Value MatmulTask::nameOf(const Way &way) const {
   AlgorithmCache::Value value;
-  if (whole)
-    value.push_back(way.isWhole);
+  if (hasWays())
+    value.push_back(way.which);
   value.insert(value.end(), std::begin(way.algorithm.algo.data), std::end(way.algorithm.algo.data));
+  if (way.which >= kCut) {
+    const std::span<const uint64_t> rest = cuts[way.which - kCut]->restWords();
+    value.insert(value.end(), rest.begin(), rest.end());
+  }
   return value;
+}
+
+std::string MatmulTask::describe(const Way &way) const {
+  const char *how = way.which >= kCut     ? "in two calls, "
+                    : way.which == kApart ? ""
+                    : makers.empty()      ? "with GELU, "
+                                          : "with sums of a factor, ";
+  return fmt::format("{}algorithm {:x}", how, fmt::join(way.algorithm.algo.data, "."));
 }
 
 bool MatmulTask::recall(const AlgorithmCache::Value &kept, uint64_t workspaceBytes) {
   const std::span<const uint64_t> words(kept);
-  if (!whole)
+  if (!hasWays())
     return plain.recall(words, workspaceBytes);
-  if (words.empty())
+  if (words.empty() || words[0] >= kCut + cuts.size() || (words[0] == kWhole && !whole))
     return false;
-  isWhole = words[0] != 0;
-  return (isWhole ? *whole : plain).recall(words.subspan(1), workspaceBytes);
+  select(words[0]);
+  return cut ? cut->recall(words.subspan(1), workspaceBytes)
+             : (isWhole ? *whole : plain).recall(words.subspan(1), workspaceBytes);
+}
+
+Status MatmulTask::addCutWays(CUstream stream, uint64_t workspaceBytes, bool byTime, std::vector<Way> &ways) {
+  for (size_t i = 0; i < cuts.size(); ++i) {
+    if (Status status = cuts[i]->chooseRest(driver, stream, workspaceBytes, byTime); !status)
+      return status;
+    const Result<std::vector<Product::Algorithm>> found = cuts[i]->candidates(workspaceBytes);
+    if (!found)
+      return found.error();
+    for (const Product::Algorithm &algorithm : *found)
+      ways.push_back({kCut + i, algorithm});
+  }
+  return {};
 }
 
 /// Those with kernels beside the product come first: they are taken where nothing is timed.
@@ -134,12 +185,12 @@ Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
     return found.error();
   std::vector<Way> all;
   for (const Product::Algorithm &algorithm : *found)
-    all.push_back({false, algorithm});
+    all.push_back({kApart, algorithm});
   if (!whole)
     return all;
   if (found = whole->candidates(workspaceBytes); found)
     for (const Product::Algorithm &algorithm : *found)
-      all.push_back({true, algorithm});
+      all.push_back({kWhole, algorithm});
   else
     noteNoSums(found.error());
   return all;
@@ -147,6 +198,8 @@ Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
 
 /// The first of the products, of which the command may have many of one kind.
 Status MatmulTask::issueOne(CUstream stream) {
+  if (cut)
+    return cut->issue(stream);
   if (isWhole)
     return whole->issueOne(stream);
   for (const std::unique_ptr<CudaTask> &kernel : before)
@@ -157,27 +210,25 @@ Status MatmulTask::issueOne(CUstream stream) {
 }
 
 Result<AlgorithmCache::Value> MatmulTask::choose(CUstream stream, uint64_t workspaceBytes, bool byTime) {
-  const Result<std::vector<Way>> found = ways(workspaceBytes);
+  Result<std::vector<Way>> found = ways(workspaceBytes);
   if (!found)
     return found.error();
+  // Where nothing is timed the first one is taken: plain, or in two calls, for odd sizes have no fast kernel.
+  std::vector<Way> all;
+  if (Status status = addCutWays(stream, workspaceBytes, byTime, all); !status)
+    all.clear();
+  all.insert(all.end(), found->begin(), found->end());
   if (!byTime)
-    return nameOf(found->front());
+    return nameOf(all.front());
   const auto run = [&](size_t index) {
-    take((*found)[index]);
+    take(all[index]);
     return issueOne(stream);
   };
-  const auto name = [&](size_t index) {
-    const Way &way = (*found)[index];
-    return fmt::format("{}algorithm {:x}",
-                       !way.isWhole     ? ""
-                       : makers.empty() ? "with GELU, "
-                                        : "with sums of a factor, ",
-                       fmt::join(way.algorithm.algo.data, "."));
-  };
-  const Result<size_t> best = fastest(driver, stream, {found->size(), run, name});
+  const auto name = [&](size_t index) { return describe(all[index]); };
+  const Result<size_t> best = fastest(driver, stream, {all.size(), run, name});
   if (!best)
     return best.error();
-  return nameOf((*found)[*best]);
+  return nameOf(all[*best]);
 }
 
 void MatmulTask::count() {
@@ -185,11 +236,14 @@ void MatmulTask::count() {
     ++(isWhole ? blas.gelu.within : blas.gelu.apart);
   if (!makers.empty())
     ++(isWhole ? blas.biasGradients.within : blas.biasGradients.apart);
+  if (!cuts.empty())
+    ++(cut ? blas.cut.within : blas.cut.apart);
   before.clear(); // the program's own commands from here on
 }
 
 Choice MatmulTask::choice(CUstream stream, uint64_t workspaceBytes, const std::string &what) {
-  return {(whole ? whole->key() + " or apart" : plain.key()) + fmt::format(" workspace {}", workspaceBytes),
+  return {(whole ? whole->key() + " or apart" : plain.key()) +
+              fmt::format("{} workspace {}", cuts.empty() ? "" : " or cut", workspaceBytes),
           what,
           [=, this](bool byTime) { return choose(stream, workspaceBytes, byTime); },
           [=, this](const AlgorithmCache::Value &value) -> Status {
@@ -306,6 +360,8 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, uint32_t in
   if (o.summed != Summed::None)
     if (Status status = bindSums(binding, index, o, *task); !status)
       return status.error();
+  if (!o.hasGelu() && o.summed == Summed::None)
+    task->addCuts(o.desc, o.memory);
   binding.libraries.choices->add(
       task->choice(binding.stream, o.workspaceBytes, describeProduct(p, index, o.desc)));
   return std::unique_ptr<CudaTask>(std::move(task));
