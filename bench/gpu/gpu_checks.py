@@ -8,7 +8,7 @@ import shutil
 import sys
 
 import gpu_models
-from gpu_ladder import LIMITS, examples, highest, losses_of, look_closer, relative, sanitizer_of
+from gpu_ladder import LIMITS, examples, head_of, highest, losses_of, look_closer, relative, sanitizer_of
 from trace_table import read_events, steps_of
 
 REPEATED = ("mlp", "gpt-bf16", "llama-bf16", "vit-bf16", "speech", "gpt-fast-attention")
@@ -131,7 +131,7 @@ def engines(name):
         good = max(far) <= LIMITS[True]["the CPU"]
         if not good:
             r.results.failure(f"engines {name}", f"losses, norms: {ours}, without cuDNN {others}\n--- stderr\n{said}")
-        return r.outcome("ok" if good else "failed", f"losses {far[0]:.1e} and norms {far[1]:.1e} from those without cuDNN", far=far)
+        return r.outcome("ok" if good else "failed", f"losses {far[0]:.1e} and norms {far[1]:.1e} from those without cuDNN", far=far, head=head_of(said))
     return work
 
 

@@ -39,12 +39,18 @@ def hf_gpt2(layers, heads, width):
             "attn_pdrop": 0.0, "tie_word_embeddings": True}
 
 
-def gpt2(layers, heads, width, batch, length=1024, vocab=50257, **more):
+def gpt2(layers, heads, width, batch, length=1024, vocab=50257, dropout=0.0, **more):
     """GPT-2 as it is measured: what is compiled, and what PyTorch builds beside it."""
-    hf = {**hf_gpt2(layers, heads, width), "vocab_size": vocab, "n_positions": length, "n_ctx": length}
+    hf = {**hf_gpt2(layers, heads, width), "vocab_size": vocab, "n_positions": length, "n_ctx": length,
+          **{f"{place}_pdrop": dropout for place in ("resid", "embd", "attn")}}
     return {"hf": hf, "config": config(batch, 1, True), "batch": batch, "length": length,
             "layers": layers, "heads": heads, "width": width, "vocab": vocab, "compared": True,
             "weights": 12 * layers * width ** 2 + vocab * width, **more}
+
+
+def with_fast_attention(model):
+    """The same with the gradient of attention whose sums are in any order; PyTorch's is that of the other."""
+    return {**model, "config": {**model["config"], "attention": "fast"}, "compared": False}
 
 
 def offloaded(accumulation):
@@ -67,10 +73,14 @@ def llama(width, inner, layers, vocab, length, batch, tied, **more):
             "weights": layers * (attention + 3 * width * inner) + vocab * width, **more}
 
 
-def fast(model):
-    """The model with attention's gradients added up in any order; PyTorch is measured beside the exact one."""
-    return {**model, "config": {**model["config"], "attention": "fast"}, "compared": False}
+def checked(hf, length, batch=2, attention="exact"):
+    """A few layers whose losses with cuDNN are held to those without."""
+    return {"hf": hf, "config": {**config(batch, 1, True), "attention": attention}, "batch": batch, "length": length,
+            "vocab": hf["vocab_size"], "checked": True}
 
+
+FORMS = {"vocab_size": 512, "hidden_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8, "max_position_embeddings": 1024}
+GATED = {**FORMS, "intermediate_size": 1024, "num_key_value_heads": 4, "head_dim": 64, "rms_norm_eps": 1e-6}
 
 # "example": examples/export.py's arguments, checked against the CPU's losses that --pack measures.
 # "ranks": as many GPUs; where there are fewer, the model is skipped.
@@ -101,18 +111,26 @@ MODELS = {
     "gpt-fast-attention": other_gpt(attention="fast"),
     "gpt2": gpt2(12, 12, 768, 16),
     "gpt2-padded": gpt2(12, 12, 768, 16, vocab=50304),
-    "gpt2-fast": fast(gpt2(12, 12, 768, 16, vocab=50304)),
+    "gpt2-fast": with_fast_attention(gpt2(12, 12, 768, 16)),
+    "gpt2-dropout": gpt2(12, 12, 768, 16, dropout=0.1, compared=False),
     "gpt2-xl": gpt2(48, 25, 1600, 8, vocab=50304, large=True),
     "gpt2-xl-x4": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": config(8, 4, True), "compared": False},
     "gpt2-xl-offload": {**gpt2(48, 25, 1600, 8, vocab=50304, large=True), "config": offloaded(4), "compared": False},
     # Llama 3.2's 1B, with its table of words used twice.
     "llama-1b": llama(2048, 8192, 16, 128256, 8192, 2, True, compared=True),
-    "llama-1b-fast": fast(llama(2048, 8192, 16, 128256, 8192, 2, True)),
+    "llama-1b-fast": with_fast_attention(llama(2048, 8192, 16, 128256, 8192, 2, True)),
     # The largest of Llama 3's shapes that one H200 holds with AdamW, without recomputation. PyTorch would need 120 GiB for weights,
     # gradients and moments alone.
     "llama3-8b": llama(4096, 14336, 32, 128256, 4096, 1, False, compared=False, more_than_80g=True),
-    # One layer whose scores are too many for a piece of cuDNN's workspace: its gradient is cut into blocks.
-    "llama-blocks": llama(2048, 2048, 1, 512, 20480, 1, True, compared=False, checked=True),
+    # The forms of attention: in blocks, for one layer has more scores than a piece of cuDNN's workspace; with sums in any order; with
+    # dropout; with windows and caps; with slopes.
+    "llama-blocks": checked({**GATED, "model_type": "llama", "hidden_size": 2048, "num_hidden_layers": 1, "num_attention_heads": 32,
+                             "num_key_value_heads": 8, "max_position_embeddings": 20480}, 20480, 1),
+    "llama-fast": checked({**GATED, "model_type": "llama"}, 1024, attention="fast"),
+    "gpt2-dropped": checked({**hf_gpt2(2, 8, 512), "vocab_size": 512, "resid_pdrop": 0.1, "embd_pdrop": 0.1, "attn_pdrop": 0.1}, 1024),
+    "gemma2-forms": checked({**GATED, "model_type": "gemma2", "sliding_window": 200, "query_pre_attn_scalar": 64}, 1024),
+    "bloom-slopes": checked({"model_type": "bloom", "vocab_size": 512, "hidden_size": 512, "n_layer": 2, "n_head": 8,
+                             "seq_length": 1024}, 1024),
     "gpt2-micro": gpt2(1, 2, 32, 2, 16, 64, rehearsal=True),
     "gpt2-milli": gpt2(2, 2, 32, 2, 16, 64, rehearsal=True, large=True),
 }
