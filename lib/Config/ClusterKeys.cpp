@@ -68,6 +68,8 @@ constexpr ClusterKey kTable[] = {
   {"device.kernels.unaligned_operand_flops", Positive, false, "op/s", "the same where only operands have such rows; absent: half of the rate", SET(device.kernels.unalignedOperandFlops, number)},
   {"device.kernels.shortest_seconds", Positive, false, "s", "that a kernel of a program takes at least, beyond the gap before it, which graph_launch_seconds is; given launch_seconds without it the base's does not count; default 0", SET(device.kernels.shortestSeconds, number)},
   {"device.kernels.column_bytes_per_second", Rates, false, "bytes/s", "of kernels that add down columns, by the sums of each column: one for a bias, two for a gain and a shift; absent: as memory", SET(device.kernels.columnBytesPerSecond, curve)},
+  {"device.kernels.dropped_score_seconds", Positive, false, "s", "that attention takes for each weight of which dropout decides, beyond what it takes without; default 0", SET(device.kernels.droppedScoreSeconds, number)},
+  {"device.kernels.dropped_gradient_seconds", Positive, false, "s", "the same of attention's gradient", SET(device.kernels.droppedGradientSeconds, number)},
   {"device.kernels.embedding_pair_seconds", Positive, false, "s", "that the gradient of an embedding takes for each pair of its indices, which it compares, beyond its bytes; default 0", SET(device.kernels.embeddingPairSeconds, number)},
 
   {"host.memory_bytes", Bytes, true, "bytes", "memory of a node", SET(host.memoryBytes, integer)},

@@ -160,8 +160,11 @@ double Rates::attentionSeconds(const rt::AttentionWork &work, double bytes, DTyp
   bool isTableFor = dtype != DType::F32 || !device.architecture.starts_with("sm_");
   if (device.attentionShapes.empty() || !isTableFor)
     return computeSeconds(flops / device.attentionEfficiency, bytes, dtype);
+  const double perWeight =
+      work.isGradient ? device.kernels.droppedGradientSeconds : device.kernels.droppedScoreSeconds;
   return device.launchSeconds + device.forkSeconds +
-         flops / (attentionRate(work, device) * filledShare(work, device));
+         flops / (attentionRate(work, device) * filledShare(work, device)) +
+         (work.drops ? work.heads * work.queries * work.keys * perWeight : 0);
 }
 
 /// Of a kernel whose operands lie as far away as if it touched `reach` bytes, by the table of what it does.

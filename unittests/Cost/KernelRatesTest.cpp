@@ -119,8 +119,8 @@ TEST(KernelRates, GradientsOfEmbeddingsCompareTheirIndices) {
 
 TEST(KernelRates, HostsUpdateByTheirCoresAndTheirMemory) {
   config::Cluster cluster = config::builtinCluster("h200");
-  cluster.host.cores = 16;
-  EXPECT_WITHIN(79e9 * Rates(cluster).hostKernelSeconds(1), 1, 0.01); // measured
+  cluster.host.cores = 15;
+  EXPECT_WITHIN(134e9 * Rates(cluster).hostKernelSeconds(1), 1, 0.01); // measured with so many threads
   EXPECT_WITHIN(Rates(cluster).hostKernelSeconds(1, 2), 2 * Rates(cluster).hostKernelSeconds(1), 1e-9);
   cluster.host.cores = 112;
   EXPECT_WITHIN(Rates(cluster).hostKernelSeconds(1), 2 / cluster.host.memoryBytesPerSecond, 1e-9);

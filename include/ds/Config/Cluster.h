@@ -59,6 +59,8 @@ struct KernelSpec {
   double shortestSeconds = 0;        ///< that a kernel takes at least, beyond the gap before it
   Curve columnBytesPerSecond;        ///< of a kernel that adds down columns, by the sums of each column;
                                      ///< empty: as any kernel
+  double droppedScoreSeconds = 0;    ///< that attention takes for each weight that dropout may drop
+  double droppedGradientSeconds = 0; ///< the same of its gradient
   double embeddingPairSeconds = 0;   ///< that an embedding's gradient takes for each pair of indices
 };
 

@@ -193,6 +193,7 @@ static rt::AttentionWork attentionOf(CallOp call, bool isGradient) {
   work.isCausal = params.isCausal;
   work.isGradient = isGradient;
   work.isFast = params.isFast;
+  work.drops = params.dropout.has_value();
   return work;
 }
 

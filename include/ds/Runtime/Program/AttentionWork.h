@@ -20,6 +20,7 @@ struct AttentionWork {
   bool isCausal = true;
   bool isGradient = false;
   bool isFast = false; ///< a gradient that is added up in any order
+  bool drops = false;  ///< some of the weights
 };
 
 /// Products with a head's scores: scores and their product with the values; backward the scores again and the
