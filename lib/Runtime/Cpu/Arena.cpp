@@ -48,8 +48,10 @@ bool populate(std::byte *base, uint64_t bytes) {
 bool populateTogether(std::byte *base, uint64_t bytes) {
   const auto threads = static_cast<uint32_t>(
       std::min<uint64_t>(processorsLeft(processorShare()), std::max<uint64_t>(bytes / kShare, 1)));
+  if (threads == 1)
+    return populate(base, bytes);
   Result<std::unique_ptr<HostTeam>> team = HostTeam::start(threads);
-  if (threads == 1 || !team)
+  if (!team)
     return populate(base, bytes);
   struct Work {
     std::byte *base;

@@ -2,6 +2,7 @@
 #include "CudaMemory.h"
 
 #include "ds/Runtime/Program/RunSettings.h"
+#include "ds/Support/Align.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +12,7 @@ namespace ds::rt::cuda {
 
 /// The first page that begins at `memory` or behind it.
 static void *toPage(void *memory) {
-  const uintptr_t at = reinterpret_cast<uintptr_t>(memory);
-  return static_cast<std::byte *>(memory) + (kStorageUnit - at % kStorageUnit) % kStorageUnit;
+  return reinterpret_cast<void *>(alignTo(reinterpret_cast<uintptr_t>(memory), kStorageUnit));
 }
 
 Result<void *> CudaMemory::takeHost(uint64_t bytes, const char *what) {

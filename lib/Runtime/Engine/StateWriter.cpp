@@ -6,6 +6,7 @@
 #include "ds/Kernels/Parallel.h"
 #include "ds/Runtime/Engine/Device.h"
 #include "ds/Runtime/Storage/Storage.h"
+#include "ds/Support/Align.h"
 #include "ds/Support/Processors.h"
 
 #include <algorithm>
@@ -143,7 +144,7 @@ Status StateWriter::writeByPieces(std::byte *address, uint64_t elements, uint64_
     std::byte *from = (*piece)->memory + (*piece)->used;
     if (Status status = make(done, count, elementBytes, from, made); !status)
       return status;
-    (*piece)->used += (bytes + 15) / 16 * 16;
+    (*piece)->used += alignTo(bytes, 16);
     (*piece)->isPending = true;
     if (Status status = device->streams().copy(address + done * elementBytes, from, bytes); !status)
       return status;

@@ -138,17 +138,23 @@ void CudnnGraph::reshape(const Tensor &x, const Tensor &to) {
   keep(std::move(operation), "describing a change of shape", true);
 }
 
-void CudnnGraph::add(const Pointwise &what) {
+Descriptor CudnnGraph::beginPointwise(cudnnPointwiseMode_t mode, cudnnDataType_t type,
+                                      std::optional<int64_t> axis) {
   Descriptor pointwise(*cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &what.mode)
-      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, what.type);
-  if (what.axis)
-    pointwise.set(CUDNN_ATTR_POINTWISE_AXIS, *what.axis);
+  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, type);
+  if (axis)
+    pointwise.set(CUDNN_ATTR_POINTWISE_AXIS, *axis);
   const cudnnBackendDescriptor_t how = pointwise.get();
   keep(std::move(pointwise), "describing an operation", false);
   Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, what.x.descriptor)
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how);
+  return operation;
+}
+
+void CudnnGraph::add(const Pointwise &what) {
+  Descriptor operation = beginPointwise(what.mode, what.type, what.axis);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, what.x.descriptor)
       .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, what.to.descriptor);
   if (what.y)
     operation.set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, what.y->descriptor);
@@ -169,14 +175,8 @@ CudnnGraph::Tensor CudnnGraph::apply(cudnnPointwiseMode_t mode, const Tensor &x,
 
 CudnnGraph::Tensor CudnnGraph::applyBackward(cudnnPointwiseMode_t mode, const Tensor &dy, const Tensor &x) {
   const Tensor to = value(x.sizes);
-  Descriptor pointwise(*cudnn, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  pointwise.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, 1, &mode)
-      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_DATA_FLOAT);
-  const cudnnBackendDescriptor_t how = pointwise.get();
-  keep(std::move(pointwise), "describing an operation", false);
-  Descriptor operation(*cudnn, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, how)
-      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x.descriptor)
+  Descriptor operation = beginPointwise(mode, CUDNN_DATA_FLOAT, std::nullopt);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x.descriptor)
       .set(CUDNN_ATTR_OPERATION_POINTWISE_DYDESC, dy.descriptor)
       .set(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC, to.descriptor);
   keep(std::move(operation), "describing an operation", true);

@@ -76,6 +76,8 @@ private:
     cudnnBackendTensorReordering_t order = CUDNN_TENSOR_REORDERING_NONE;
   };
   Tensor tensor(const Sizes &sizes, const Sizes &strides, cudnnDataType_t type, const Place &place);
+  /// An operation on each element, whose operands are still to be set.
+  Descriptor beginPointwise(cudnnPointwiseMode_t mode, cudnnDataType_t type, std::optional<int64_t> axis);
   void keep(Descriptor descriptor, const char *what, bool operation);
 
   const Cudnn *cudnn;

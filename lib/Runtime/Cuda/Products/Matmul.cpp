@@ -69,8 +69,8 @@ private:
   Result<AlgorithmCache::Value> choose(CUstream stream, uint64_t workspaceBytes, bool byTime);
   Status issueOne(CUstream stream);
   void count();
-  Result<std::vector<Way>> ways(uint64_t workspaceBytes);
-  Status addCutWays(CUstream stream, uint64_t workspaceBytes, bool byTime, std::vector<Way> &ways);
+  Result<std::vector<Way>> ways(CUstream stream, uint64_t workspaceBytes, bool byTime);
+  std::vector<Way> cutWays(CUstream stream, uint64_t workspaceBytes, bool byTime);
   bool hasWays() const { return whole.has_value() || !cuts.empty(); }
   void select(uint64_t which) {
     isWhole = which == kWhole;
@@ -165,25 +165,28 @@ bool MatmulTask::recall(const AlgorithmCache::Value &kept, uint64_t workspaceByt
              : (isWhole ? *whole : plain).recall(words.subspan(1), workspaceBytes);
 }
 
-Status MatmulTask::addCutWays(CUstream stream, uint64_t workspaceBytes, bool byTime, std::vector<Way> &ways) {
+/// Those in two calls; none where one of the cuts cannot be asked for.
+std::vector<MatmulTask::Way> MatmulTask::cutWays(CUstream stream, uint64_t workspaceBytes, bool byTime) {
+  std::vector<Way> all;
   for (size_t i = 0; i < cuts.size(); ++i) {
-    if (Status status = cuts[i]->chooseRest(driver, stream, workspaceBytes, byTime); !status)
-      return status;
+    if (!cuts[i]->chooseRest(driver, stream, workspaceBytes, byTime))
+      return {};
     const Result<std::vector<Product::Algorithm>> found = cuts[i]->candidates(workspaceBytes);
     if (!found)
-      return found.error();
+      return {};
     for (const Product::Algorithm &algorithm : *found)
-      ways.push_back({kCut + i, algorithm});
+      all.push_back({kCut + i, algorithm});
   }
-  return {};
+  return all;
 }
 
-/// Those with kernels beside the product come first: they are taken where nothing is timed.
-Result<std::vector<MatmulTask::Way>> MatmulTask::ways(uint64_t workspaceBytes) {
+/// The first is taken where nothing is timed: in two calls, for odd sizes have no fast kernel, else with
+/// kernels beside the product.
+Result<std::vector<MatmulTask::Way>> MatmulTask::ways(CUstream stream, uint64_t workspaceBytes, bool byTime) {
   Result<std::vector<Product::Algorithm>> found = plain.candidates(workspaceBytes);
   if (!found)
     return found.error();
-  std::vector<Way> all;
+  std::vector<Way> all = cutWays(stream, workspaceBytes, byTime);
   for (const Product::Algorithm &algorithm : *found)
     all.push_back({kApart, algorithm});
   if (!whole)
@@ -210,25 +213,20 @@ Status MatmulTask::issueOne(CUstream stream) {
 }
 
 Result<AlgorithmCache::Value> MatmulTask::choose(CUstream stream, uint64_t workspaceBytes, bool byTime) {
-  Result<std::vector<Way>> found = ways(workspaceBytes);
+  const Result<std::vector<Way>> found = ways(stream, workspaceBytes, byTime);
   if (!found)
     return found.error();
-  // Where nothing is timed the first one is taken: plain, or in two calls, for odd sizes have no fast kernel.
-  std::vector<Way> all;
-  if (Status status = addCutWays(stream, workspaceBytes, byTime, all); !status)
-    all.clear();
-  all.insert(all.end(), found->begin(), found->end());
   if (!byTime)
-    return nameOf(all.front());
+    return nameOf(found->front());
   const auto run = [&](size_t index) {
-    take(all[index]);
+    take((*found)[index]);
     return issueOne(stream);
   };
-  const auto name = [&](size_t index) { return describe(all[index]); };
-  const Result<size_t> best = fastest(driver, stream, {all.size(), run, name});
+  const auto name = [&](size_t index) { return describe((*found)[index]); };
+  const Result<size_t> best = fastest(driver, stream, {found->size(), run, name});
   if (!best)
     return best.error();
-  return nameOf(all[*best]);
+  return nameOf((*found)[*best]);
 }
 
 void MatmulTask::count() {
