@@ -75,6 +75,12 @@ static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribut
     return expect(isa<SegmentAttr>(attribute.getValue()), "#ds.segment<forward, backward>");
   if (attribute.getName() == DsDialect::kLayerAttr)
     return expect(isa<LayerAttr>(attribute.getValue()), "#ds.layer<\"h\", 0, \"attn\">");
+  if (attribute.getName() == DsDialect::kLayersAttr) {
+    auto layers = dyn_cast<ArrayAttr>(attribute.getValue());
+    return expect(isa<FusedOp>(op) && layers && layers.size() == op->getNumResults() &&
+                      llvm::all_of(layers, llvm::IsaPred<LayerAttr, UnitAttr>),
+                  "[#ds.layer<\"h\", 0, \"attn\">, unit], one for each result of a ds.fused");
+  }
   return success();
 }
 

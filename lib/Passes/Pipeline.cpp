@@ -172,6 +172,8 @@ void mlir::ds::buildVerifier(OpPassManager &manager, Phase phase) {
   case Phase::Sharded:
     manager.addPass(createVerifySharded());
     break;
+  case Phase::Fused:
+    break;
   case Phase::Resident:
     manager.addPass(createVerifyResident());
     break;

@@ -67,6 +67,9 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kWorkAttr = "ds.work";
     /// Op attribute: the layer of the model that the op belongs to (a LayerAttr); see Work.h.
     static constexpr StringLiteral kLayerAttr = "ds.layer";
+    /// Attribute of a ds.fused whose results are made in other layers than the one that it names: of each result its
+    /// layer (a LayerAttr), or that it has none (a UnitAttr).
+    static constexpr StringLiteral kLayersAttr = "ds.layers";
     /// Module attribute: how to train (a TrainingAttr; see Training.h).
     static constexpr StringLiteral kTrainingAttr = "ds.training";
     /// Module attribute: what was left to the compiler, and how it chose (a DecisionsAttr; see Decisions.h).
@@ -91,8 +94,8 @@ class Ds_EnumAttr<EnumAttrInfo info, string mnemonic> : EnumAttr<Ds_Dialect, inf
 
 def Ds_Phase : Ds_Enum<"Phase", "how far a module has come", [
   I32EnumAttrCase<"Model", 0, "model">, I32EnumAttrCase<"Step", 1, "step">, I32EnumAttrCase<"Sharded", 2, "sharded">,
-  I32EnumAttrCase<"Resident", 3, "resident">, I32EnumAttrCase<"Scheduled", 4, "scheduled">,
-  I32EnumAttrCase<"Planned", 5, "planned">]>;
+  I32EnumAttrCase<"Fused", 3, "fused">, I32EnumAttrCase<"Resident", 4, "resident">,
+  I32EnumAttrCase<"Scheduled", 5, "scheduled">, I32EnumAttrCase<"Planned", 6, "planned">]>;
 def Ds_PhaseAttr : Ds_EnumAttr<Ds_Phase, "phase"> {
   let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.phase<step>
 }

@@ -4,7 +4,7 @@
 
 include "ds/Dialect/DsBase.td"
 
-def Ds_StoreOp : Ds_Op<"store", [InPhases<"Resident", "Resident">, Pure]> {
+def Ds_StoreOp : Ds_Op<"store", [InPhases<"Fused", "Resident">, Pure]> {
   let summary = "Puts a value into another space";
   let description = [{
     The result holds the value until it is loaded. Only `ds.load`, `ds.move` and `ds.host` read it: whatever else computes works on
@@ -23,7 +23,7 @@ def Ds_StoreOp : Ds_Op<"store", [InPhases<"Resident", "Resident">, Pure]> {
   let hasFolder = 1;
 }
 
-def Ds_LoadOp : Ds_Op<"load", [InPhases<"Resident", "Resident">, Pure]> {
+def Ds_LoadOp : Ds_Op<"load", [InPhases<"Fused", "Resident">, Pure]> {
   let summary = "Brings a stored value to the device";
   let description = [{
     Constraints:
@@ -37,7 +37,7 @@ def Ds_LoadOp : Ds_Op<"load", [InPhases<"Resident", "Resident">, Pure]> {
   let hasVerifier = 1;
 }
 
-def Ds_MoveOp : Ds_Op<"move", [InPhases<"Resident", "Resident">, Pure]> {
+def Ds_MoveOp : Ds_Op<"move", [InPhases<"Fused", "Resident">, Pure]> {
   let summary = "Copies a stored value from one space into another, past the device";
   let description = [{
     What lies in storage is moved to the host's memory to be computed on there, and what comes of it back.
@@ -54,7 +54,7 @@ def Ds_MoveOp : Ds_Op<"move", [InPhases<"Resident", "Resident">, Pure]> {
   let hasVerifier = 1;
 }
 
-def Ds_HostOp : Ds_Op<"host", [InPhases<"Resident", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {
+def Ds_HostOp : Ds_Op<"host", [InPhases<"Fused", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "Computes on the host's cores, on values in the host's memory";
   let description = [{
     The body's arguments are the tensors that the operands hold, and what it yields are the tensors that the results

@@ -122,7 +122,7 @@ def Ds_FilesOp : Ds_Op<"files", [HasParent<"::mlir::ModuleOp">]> {
   }];
 }
 
-def Ds_FusedOp : Ds_Op<"fused", [InPhases<"Resident", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {
+def Ds_FusedOp : Ds_Op<"fused", [InPhases<"Fused", "Resident">, Pure, IsolatedFromAbove, SingleBlock]> {
   let summary = "Groups ops that one generated kernel computes";
   let description = [{
     The body's arguments are the operands; it holds fusable ops only and yields the results. What the body names
