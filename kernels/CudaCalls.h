@@ -103,13 +103,14 @@ struct AttentionCall {
   float keptFactor;
 };
 
-/// What dropout leaves of the probabilities of some heads of some samples: 1 or 0 for each.
+/// What dropout leaves of the probabilities of some heads: 1 or 0 for each that is seen, 0 for those that no
+/// query sees, which are not drawn.
 struct AttentionMaskCall {
-  void *mask; ///< packed samples, heads, queries and keys, of the entry's type
+  void *mask; ///< packed heads, queries and keys, of the entry's type, on 16 bytes
   const int64_t *generator;
-  uint64_t first;             ///< number of the first one
-  int64_t perSample, samples; ///< probabilities that follow one another in a sample, and samples
-  int64_t distance;           ///< numbers from one sample to the next
+  uint64_t first; ///< number of the first one, a multiple of `keys`; each has the next number
+  int64_t rows;   ///< queries of all heads; fewer than 2^32
+  int32_t queries, keys, before, after; ///< as in AttentionCall
   uint32_t drawId, least;
 };
 

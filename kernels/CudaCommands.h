@@ -29,7 +29,7 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
 
 /// The launch that draws what dropout leaves of the probabilities of some samples from `sample` on and some
-/// query heads from `head` on, of 16 bits.
+/// query heads from `head` on, of 16 bits: one sample, or all heads. Those that no query sees are 0.
 CudaLaunch attentionMaskLaunch(const AttentionCall &call, int64_t sample, int64_t samples, int64_t head,
                                int64_t heads, void *mask, DType dtype);
 

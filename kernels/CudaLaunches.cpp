@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cassert>
 #include <cmath>
 
 namespace ds::rt::cuda {
@@ -345,18 +346,15 @@ AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
 CudaLaunch attentionMaskLaunch(const AttentionCall &call, int64_t sample, int64_t samples, int64_t head,
                                int64_t heads, void *mask, DType dtype) {
   constexpr uint32_t kThreads = 256;
-  const int64_t perHead = int64_t(call.queries) * call.keys;
-  const AttentionMaskCall c{mask,
-                            call.generator,
-                            static_cast<uint64_t>((sample * call.heads + head) * perHead),
-                            heads * perHead,
-                            samples,
-                            call.heads * perHead,
-                            call.drawId,
+  assert((samples == 1 || heads == call.heads) && "the numbers of a piece follow one another");
+  const int64_t rows = samples * heads * call.queries, before = (sample * call.heads + head) * call.queries;
+  const AttentionMaskCall c{mask,        call.generator, static_cast<uint64_t>(before * call.keys),
+                            rows,        call.queries,   call.keys,
+                            call.before, call.after,     call.drawId,
                             call.least};
   Launches launches;
   launches.add(dtype == DType::F16 ? "ds_attention_mask_f16" : "ds_attention_mask_bf16",
-               divideUp(samples * (c.perSample / 4 + 2), kThreads), kThreads, c);
+               divideUp(rows, kThreads / 32), kThreads, c);
   return std::move(launches.list.front());
 }
 
