@@ -44,25 +44,43 @@ WalkCall walkOf(const View &from, const View &to) {
   return call;
 }
 
-/// Whether both sides are packed and can be moved by 16 bytes.
-bool isPacked(const WalkCall &call, unsigned bytes) {
-  const bool packed = call.rank == 1 && call.toStrides[0] == 1 && call.fromStrides[0] == 1;
-  const uint64_t places = reinterpret_cast<uint64_t>(call.from) | reinterpret_cast<uint64_t>(call.to);
-  return packed && (places | uint64_t(call.count) * bytes) % 16 == 0;
+/// Whether two neighbours of `bytes` bytes can be taken for one element everywhere.
+bool canPair(const WalkCall &call, unsigned bytes) {
+  const int32_t last = call.rank - 1;
+  if (call.toStrides[last] != 1 || call.fromStrides[last] != 1 || call.shape[last] % 2 != 0 ||
+      (reinterpret_cast<uint64_t>(call.from) | reinterpret_cast<uint64_t>(call.to)) % (2 * bytes) != 0)
+    return false;
+  for (int32_t d = 0; d < last; ++d)
+    if (call.toStrides[d] % 2 != 0 || call.fromStrides[d] % 2 != 0)
+      return false;
+  return true;
+}
+
+/// Takes elements for larger ones, of up to 16 bytes, as far as that goes; their bytes.
+unsigned widen(WalkCall &call, unsigned bytes) {
+  for (; bytes < 16 && call.count > 0 && canPair(call, bytes); bytes *= 2) {
+    if (bytes < 8)
+      call.value = call.value << (8 * bytes) | (call.value & ((uint64_t(1) << (8 * bytes)) - 1));
+    call.count /= 2;
+    call.shape[call.rank - 1] /= 2;
+    for (int32_t d = 0; d < call.rank - 1; ++d) {
+      call.toStrides[d] /= 2;
+      call.fromStrides[d] /= 2;
+    }
+  }
+  return bytes;
 }
 
 void addWalk(Launches &launches, WalkCall call, unsigned bytes) {
   constexpr int64_t kMostBlocks = 1 << 16;
+  bytes = widen(call, bytes);
+  const bool isPacked = call.rank == 1 && call.toStrides[0] == 1 && call.fromStrides[0] == 1;
   const char *entry = bytes == 1   ? "ds_walk_1"
                       : bytes == 2 ? "ds_walk_2"
                       : bytes == 4 ? "ds_walk_4"
-                                   : "ds_walk_8";
-  if (isPacked(call, bytes)) {
-    entry = "ds_move_16";
-    for (unsigned have = bytes; have < 8; have *= 2)
-      call.value = (call.value << (8 * have)) | (call.value & ((uint64_t(1) << (8 * have)) - 1));
-    call.count = call.count * bytes / 16;
-  }
+                      : bytes == 8 ? "ds_walk_8"
+                      : isPacked   ? "ds_move_16"
+                                   : "ds_walk_16";
   const int64_t blocks = divideUp(call.count, 256);
   launches.add(entry, blocks < kMostBlocks ? blocks : kMostBlocks, 256, call);
 }

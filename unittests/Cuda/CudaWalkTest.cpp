@@ -58,6 +58,41 @@ TEST(CudaWalk, MovesPackedMemoryBy16Bytes) {
   EXPECT_STREQ(launches[0].entry, "ds_walk_2");
 }
 
+/// Rows of `width` elements, `pitch` apart, into others: by the widest elements that rows and places allow.
+TEST(CudaWalk, TakesSeveralElementsForOne) {
+  const struct {
+    DType dtype;
+    int64_t width, fromPitch, toPitch, offset;
+    const char *entry;
+  } kCases[] = {{DType::BF16, 16, 24, 32, 0, "ds_walk_16"}, {DType::BF16, 16, 20, 32, 0, "ds_walk_8"},
+                {DType::BF16, 18, 24, 32, 0, "ds_walk_4"},  {DType::BF16, 16, 24, 32, 2, "ds_walk_4"},
+                {DType::BF16, 16, 17, 32, 0, "ds_walk_2"},  {DType::BF16, 16, 24, 32, 1, "ds_walk_2"},
+                {DType::F32, 8, 12, 8, 0, "ds_walk_16"},    {DType::U8, 6, 8, 10, 0, "ds_walk_2"},
+                {DType::F64, 2, 3, 2, 0, "ds_walk_8"}};
+  for (const auto &c : kCases) {
+    SCOPED_TRACE(testing::Message() << c.width << " of " << c.fromPitch << " to " << c.toPitch);
+    const int64_t shape[] = {5, c.width}, fromStrides[] = {c.fromPitch, 1}, toStrides[] = {c.toPitch, 1};
+    alignas(16) static uint8_t source[1024], expected[1024], got[1024];
+    const std::vector<uint8_t> bytes = noise(1024);
+    std::copy(bytes.begin(), bytes.end(), source);
+    std::fill(std::begin(expected), std::end(expected), 1);
+    std::fill(std::begin(got), std::end(got), 1);
+    const auto operands = [&](uint8_t *to) {
+      const int64_t at = c.offset * byteSize(c.dtype);
+      return std::vector<View>{{source + at, shape, fromStrides, 2, c.dtype},
+                               {to, shape, toStrides, 2, c.dtype}};
+    };
+    std::vector<View> views = operands(got);
+    const std::vector<cuda::CudaLaunch> launches =
+        cuda::cudaLaunches(LibraryFn::Copy, {views.data(), nullptr, 2, 0, 1});
+    ASSERT_EQ(launches.size(), 1u);
+    EXPECT_STREQ(launches[0].entry, c.entry);
+    launch(launches[0]);
+    callCpu(LibraryFn::Copy, operands(expected), {});
+    EXPECT_TRUE(std::equal(std::begin(got), std::end(got), std::begin(expected)));
+  }
+}
+
 TEST(CudaSquares, HaveTheBitsOfTheCpu) {
   std::vector<test::SquaresInput> inputs = test::manySquaresInputs();
   double expected = 0, got = 0;

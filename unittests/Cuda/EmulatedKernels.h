@@ -72,6 +72,7 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRY(ds_walk_2, WalkCall),
                                      ENTRY(ds_walk_4, WalkCall),
                                      ENTRY(ds_walk_8, WalkCall),
+                                     ENTRY(ds_walk_16, WalkCall),
                                      ENTRY(ds_move_16, WalkCall),
                                      ENTRIES(ds_fill_random, FillRandomCall),
                                      ENTRY(ds_squares_blocks, SquaresCall),
