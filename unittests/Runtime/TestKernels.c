@@ -68,6 +68,42 @@ void ds_add_rows(void *const *buffers, const void *scalars, int64_t begin, int64
   }
 }
 
+static float from_bf16(uint16_t bits) {
+  union {
+    uint32_t word;
+    float value;
+  } u = {(uint32_t)bits << 16};
+  return u.value;
+}
+
+/* As ds_add_rows, of bf16. */
+void ds_add_narrow_rows(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  const uint16_t *x = buffers[0];
+  float *sums = buffers[1];
+  const int64_t columns = ((const int64_t *)scalars)[0], rows = ((const int64_t *)scalars)[1];
+  for (int64_t j = begin; j < end; ++j) {
+    float sum = 0;
+    for (int64_t k = 0; k < rows; ++k)
+      sum += from_bf16(x[k * columns + j]);
+    sums[j] = sum;
+  }
+}
+
+/* As ds_add_rows, into bf16, for sums that it has. */
+void ds_add_rows_narrowly(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  uint16_t *sums = buffers[1];
+  for (int64_t j = begin; j < end; ++j) {
+    union {
+      float value;
+      uint32_t word;
+    } sum = {0};
+    const int64_t columns = ((const int64_t *)scalars)[0], rows = ((const int64_t *)scalars)[1];
+    for (int64_t k = 0; k < rows; ++k)
+      sum.value += ((const float *)buffers[0])[k * columns + j];
+    sums[j] = (uint16_t)(sum.word >> 16);
+  }
+}
+
 /* Takes params[0] milliseconds. */
 void ds_sleep(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
   const int64_t ms = ((const int64_t *)scalars)[0];

@@ -99,6 +99,32 @@ TEST(VerifyLibrary, MatmulForms) {
               HasSubstr("has 7 params, expected 4"));
 }
 
+/// With GELU's gradient the last operand may have sums of the result.
+TEST(VerifyLibrary, MatmulWithSumsOfItsResult) {
+  constexpr DType B = DType::BF16;
+  const OneCommand c(LibraryFn::Matmul, {{{4, 8}, B}, {{8, 6}, B}, {{4, 6}, B}, {{4, 6}, B}, {{6}, B}},
+                     {0, 0, 0, 3, 3});
+  EXPECT_EQ(c.after(), "accepted");
+  EXPECT_EQ(c.after(retype(4, F)), "accepted");
+  EXPECT_THAT(c.after(param(3, 2)), HasSubstr("which only a product with GELU's gradient has"));
+  EXPECT_THAT(c.after(param(4, 2)), HasSubstr("which a product with sums of a factor does not"));
+  EXPECT_THAT(c.after(retype(3, F)), HasSubstr("operand 3 has dtype f32, expected bf16"));
+  EXPECT_THAT(c.after(shorten(4)), HasSubstr("operand 4 has shape [5], expected [6]"));
+  EXPECT_THAT(c.after(alias(4, 2)), HasSubstr("writes operand 4, which shares bytes with operand 2"));
+  EXPECT_THAT(c.after(alias(4, 3)), HasSubstr("writes operand 4, which shares bytes with operand 3"));
+  const OneCommand lacking(LibraryFn::Matmul, {{{4, 8}, B}, {{8, 6}, B}, {{4, 6}, B}, {{6}, B}},
+                           {0, 0, 0, 3, 3});
+  EXPECT_THAT(lacking.after(), HasSubstr("which has GELU's input and no bias"));
+  const OneCommand folded(LibraryFn::Matmul,
+                          {{{2, 2, 8}, B}, {{8, 6}, B}, {{2, 2, 6}, B}, {{2, 2, 6}, B}, {{6}, B}},
+                          {0, 0, 0, 3, 3});
+  EXPECT_EQ(folded.after(), "accepted");
+  const OneCommand batch(LibraryFn::Matmul,
+                         {{{2, 4, 8}, B}, {{2, 8, 6}, B}, {{2, 4, 6}, B}, {{2, 4, 6}, B}, {{6}, B}},
+                         {0, 0, 0, 3, 3});
+  EXPECT_THAT(batch.after(), HasSubstr("operand 1 has rank 3, expected 2"));
+}
+
 /// A fifth param says of which factor the last operand has sums.
 TEST(VerifyLibrary, MatmulWithSums) {
   constexpr DType B = DType::BF16;
@@ -107,14 +133,15 @@ TEST(VerifyLibrary, MatmulWithSums) {
   EXPECT_EQ(c.after(param(2, 1)), "accepted"); // what is added to the result is not to sums
   EXPECT_EQ(c.after(retype(3, F)), "accepted");
   EXPECT_THAT(c.after(param(4, 1)), HasSubstr("operand 3 has shape [6], expected [4]"));
-  EXPECT_THAT(c.after(param(4, 3)), HasSubstr("param 4 is 3, allowed are 0 to 2"));
+  EXPECT_THAT(c.after(param(4, 3)), HasSubstr("which only a product with GELU's gradient has"));
+  EXPECT_THAT(c.after(param(4, 4)), HasSubstr("param 4 is 4, allowed are 0 to 3"));
   EXPECT_THAT(c.after(param(3, 1)), HasSubstr("which a product with sums of a factor does not"));
   EXPECT_THAT(c.after(shorten(3)), HasSubstr("operand 3 has shape [5], expected [6]"));
   EXPECT_THAT(c.after(retype(3, DType::F16)), HasSubstr("operand 3 has dtype f16, expected bf16"));
   EXPECT_THAT(c.after(alias(3, 1)), HasSubstr("writes operand 3, which shares bytes with operand 1"));
   EXPECT_THAT(c.after(alias(3, 2)), HasSubstr("writes operand 3, which shares bytes with operand 2"));
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 3; }),
-              HasSubstr("has 3 operands, expected 4 to 4"));
+              HasSubstr("has 3 operands, expected 4 to 5"));
   const OneCommand batch(LibraryFn::Matmul, {{{2, 8, 4}, B}, {{2, 8, 6}, B}, {{2, 4, 6}, B}, {{6}, B}},
                          {1, 0, 0, 0, 2});
   EXPECT_THAT(batch.after(), HasSubstr("operand 0 has rank 3, expected 2"));

@@ -77,14 +77,17 @@ def JoinBiasGrad : Pass<"ds-join-bias-grad", "::mlir::ModuleOp"> {
   let description = [{
     The gradient of a bias is a factor of the product that gives the weight's, added up along the dimension that goes. On
     CUDA, the launches that add up come before that product, and the product names what they make, as its last operand: a
-    runtime may leave them out and let the library add up while it multiplies (cuBLASLt's BGRADA and BGRADB). Which is faster
+    runtime may leave them out and let the library add up while it multiplies (cuBLASLt's BGRADA and BGRADB). Where that factor
+    is what a product with GELU's gradient gives, that product names them as well, before the launches, for the library can add
+    up its result too (DGELU_BGRAD). Which is faster
     is measured when the program is loaded; memory and predicted times are those of the launches.
 
     Requires: phase scheduled, no events and workspaces yet.
     Ensures: (E1) a product of two matrices of 16 bits, without bias and activation, names the sums of a factor that one
     launch makes of it, or two by partial sums that nobody else reads, and that do nothing else, of the same work; those come
     before it, read the same value of that factor, and nothing between reads what they make; (E2) what adds to a gradient of earlier
-    micro-batches, and other targets, are as before; (E3) results are those of the launches.
+    micro-batches, and other targets, are as before; (E3) results are those of the launches; (E4) a product with GELU's gradient
+    names the sums that such launches behind it make of its result, where nothing in between writes that or touches the sums.
 
     ```
     ds.call matmul(%x, %dy, %dw) writes [2] params [1, 0, 0, 0] ...        ds.launch @parts ins(%dy) outs(%p) ...

@@ -7,6 +7,14 @@
 // product, and the product names what they make. The runtime leaves them out where it lets the product do
 // their work.
 //
+// Where that factor is what a product with GELU's gradient gives, that product too can add it up, before it
+// leaves its registers: it names the sums as well, and the kernels stand behind it.
+//
+//     matmul(d, w, dy, h, db) ... 3, 3        dy = (d w) GELU'(h)
+//     launch @parts ins(dy) outs(p)           db = what dy's columns add up to
+//     launch @sum   ins(p)  outs(db)
+//     matmul(x, dy, dw, db)   ... 2
+//
 // On buffers, because there a call may name what it would write without anything being made anew: memory,
 // order and cost are those of the kernels.
 //
@@ -83,6 +91,7 @@ public:
   void joinIn(func::FuncOp func);
 
 private:
+  bool joinIn(CallOp product, ::ds::rt::Summed summed) const;
   SmallVector<LaunchOp, 2> findLaunches(CallOp product, ::ds::rt::Summed summed) const;
   SmallVector<LaunchOp, 2> launchesThatEndIn(LaunchOp last, Value factor) const;
 
@@ -100,9 +109,21 @@ static bool isPlainProduct(CallOp call) {
          tensorOf(call.getBuffers()[0]).getElementTypeBitWidth() == 16;
 }
 
-/// Whether rows of memory of the factor go: the dimension that is added up comes first in memory, and the
-/// other one lies together.
+/// A product by a matrix that takes GELU's gradient of what it gives.
+static bool hasGeluGradient(CallOp call) {
+  constexpr unsigned kBuffers = 4; // factors, result and GELU's input
+  return call.getCallee() == rt::LibraryFn::Matmul && call.getStream() == StreamKind::Compute &&
+         call.getBuffers().size() == kBuffers && call.getParams().size() == rt::kMatmulParams &&
+         cast<IntegerAttr>(call.getParams()[3]).getInt() ==
+             static_cast<int64_t>(rt::Activation::GeluGradient) &&
+         tensorOf(call.getBuffers()[1]).getRank() == 2;
+}
+
+/// Whether rows of memory of what is summed go: the dimension that is added up comes first in memory, and the
+/// other one lies together. A result with GELU's gradient is packed.
 static bool goesByRows(CallOp product, rt::Summed summed) {
+  if (summed == rt::Summed::Result)
+    return true;
   const bool isFirst = summed == rt::Summed::First;
   auto type = cast<BufferType>(product.getBuffers()[isFirst ? 0 : 1].getType());
   bool isTransposed = cast<IntegerAttr>(product.getParams()[isFirst ? 0 : 1]).getInt() != 0;
@@ -153,6 +174,20 @@ static bool isUntouchedUntil(CallOp product, Value factor, ArrayRef<LaunchOp> la
   return true;
 }
 
+/// Whether the launches add up what the product gives, and nothing writes that before them or has to do with
+/// what they make.
+static bool addUpResult(CallOp product, Value result, ArrayRef<LaunchOp> launches) {
+  BufferAccess given = windowOf(result), sums = windowOf(LaunchOp(launches.back()).getOutputs().front());
+  given.isRead = sums.isWrite = true;
+  if (!product->isBeforeInBlock(launches.front()))
+    return false;
+  for (Operation *op = product->getNextNode(); op != launches.back(); op = op->getNextNode())
+    if (isa<ScheduledOpInterface>(op) && !llvm::is_contained(launches, op) &&
+        conflict(accessesOf(op), {given, sums}))
+      return false;
+  return !conflict(accessesOf(product), {sums});
+}
+
 /// Whether the launches, which add up `factor`, are before the product or can come there.
 static bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) {
   if (launches.back()->isBeforeInBlock(product))
@@ -163,23 +198,24 @@ static bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) {
   });
 }
 
-/// The launches that add up the factor of `product`, along the dimension that goes, and can come before it;
-/// empty where there are none.
+/// The launches that add up a factor of `product`, along the dimension that goes, and can come before it, or
+/// that add up its result; empty where there are none.
 SmallVector<LaunchOp, 2> Joiner::findLaunches(CallOp product, rt::Summed summed) const {
-  const bool isFirst = summed == rt::Summed::First;
+  const bool isFirst = summed == rt::Summed::First, isOfResult = summed == rt::Summed::Result;
   if (!goesByRows(product, summed))
     return {};
-  Value factor = product.getBuffers()[isFirst ? 0 : 1];
+  Value factor = product.getBuffers()[static_cast<unsigned>(summed) - 1];
   RankedTensorType result = tensorOf(product.getBuffers()[2]);
   for (LaunchOp last : product->getBlock()->getOps<LaunchOp>()) {
     if (last.getOutputs().size() != 1 || last.getInputs().size() != 1 || getWork(last) != getWork(product))
       continue;
     Value sums = last.getOutputs().front();
     if (!cast<BufferType>(sums.getType()).isContiguous() ||
-        tensorOf(sums).getShape() != ArrayRef(result.getDimSize(isFirst ? 0 : 1)))
+        tensorOf(sums).getShape() != ArrayRef(isFirst ? result.getShape().front() : result.getShape().back()))
       continue;
     SmallVector<LaunchOp, 2> launches = launchesThatEndIn(last, factor);
-    if (!launches.empty() && canPair(product, factor, launches))
+    if (!launches.empty() &&
+        (isOfResult ? addUpResult(product, factor, launches) : canPair(product, factor, launches)))
       return launches;
   }
   return {};
@@ -197,24 +233,28 @@ static void nameSums(CallOp product, rt::Summed summed, Value sums) {
   product.setParamsAttr(builder.getArrayAttr(params));
 }
 
+/// Whether the product names sums now, which launches make that stand where they can.
+bool Joiner::joinIn(CallOp product, rt::Summed summed) const {
+  SmallVector<LaunchOp, 2> launches = findLaunches(product, summed);
+  if (launches.empty())
+    return false;
+  for (LaunchOp launch : launches)
+    if (summed != rt::Summed::Result && product->isBeforeInBlock(launch))
+      launch->moveBefore(product);
+  nameSums(product, summed, launches.back().getOutputs().front());
+  return true;
+}
+
+/// Factors come first, for that moves launches, and a result's name would stand in their way.
 void Joiner::joinIn(func::FuncOp func) {
-  bool moved = false;
-  for (CallOp product : llvm::to_vector(func.getOps<CallOp>())) {
-    if (!isPlainProduct(product))
-      continue;
-    for (rt::Summed summed : {rt::Summed::First, rt::Summed::Second}) {
-      SmallVector<LaunchOp, 2> launches = findLaunches(product, summed);
-      if (launches.empty())
-        continue;
-      for (LaunchOp launch : launches)
-        if (product->isBeforeInBlock(launch))
-          launch->moveBefore(product);
-      nameSums(product, summed, launches.back().getOutputs().front());
-      moved = true;
-      break;
-    }
-  }
-  if (moved)
+  bool named = false;
+  for (CallOp product : llvm::to_vector(func.getOps<CallOp>()))
+    if (isPlainProduct(product))
+      named |= joinIn(product, rt::Summed::First) || joinIn(product, rt::Summed::Second);
+  for (CallOp product : llvm::to_vector(func.getOps<CallOp>()))
+    if (hasGeluGradient(product))
+      named |= joinIn(product, rt::Summed::Result);
+  if (named)
     placeBuffers(func);
 }
 

@@ -46,7 +46,9 @@ Status BlasLt::check(cublasStatus_t status, const char *what) const {
 
 std::string BlasLt::describe() const {
   std::string text;
-  for (const auto &[what, shares] : {std::pair("GELU", gelu), {"gradients of biases", biasGradients}})
+  for (const auto &[what, shares] : {std::pair("GELU", gelu),
+                                     {"gradients of biases", biasGradients},
+                                     {"gradients of biases with GELU's", geluBiasGradients}})
     if (const unsigned all = shares.within + shares.apart)
       text +=
           fmt::format("{}{} within {} of {} products", text.empty() ? "" : "; ", what, shares.within, all);

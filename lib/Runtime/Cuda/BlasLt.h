@@ -51,8 +51,8 @@ public:
   ~BlasLt();
 
   Status check(cublasStatus_t status, const char *what) const;
-  /// "GELU within 24 of 24 products; gradients of biases within 48 of 48 products; 3 of 3 products
-  /// of odd sizes in two calls", for the head of a run;
+  /// "GELU within 24 of 24 products; gradients of biases within 36 of 36 products; gradients of biases with
+  /// GELU's within 12 of 12 products; 3 of 3 products of odd sizes in two calls", for the head of a run;
   /// empty without such products.
   std::string describe() const;
 
@@ -62,11 +62,13 @@ public:
   struct Shares {
     unsigned within = 0, apart = 0;
   };
-  Shares gelu;          ///< GELU or its gradient
-  Shares biasGradients; ///< sums of a factor
-  Shares cut;           ///< odd sizes: in two calls, and in one
+  Shares gelu;              ///< GELU or its gradient
+  Shares biasGradients;     ///< sums of a factor
+  Shares geluBiasGradients; ///< sums of the result, with GELU's gradient
+  Shares cut;               ///< odd sizes: in two calls, and in one
   /// Why the first product that was asked for sums cannot give them; empty where all can, or none was asked.
   std::string noBiasGradients;
+  std::vector<uint32_t> madeWithGelu; ///< commands whose sums products with GELU's gradient make
 
 private:
   BlasLt() = default;

@@ -16,9 +16,9 @@ struct MatmulOperands {
   void *geluInput; ///< what GELU is taken of: written or read, or null
   uint64_t workspaceBytes;
   ProductForm form;
-  Summed summed;    ///< of which factor there are sums
-  void *factorSums; ///< those, of type factorSumsType; or null
-  DType factorSumsType;
+  Summed summed; ///< what there are sums of
+  void *sumsOf;  ///< those, of type sumsType; or null
+  DType sumsType;
 
   bool hasGelu() const { return activation >= Activation::Gelu; }
   /// Memory of the product alone: before GELU its sums are GELU's input, where that is wanted.

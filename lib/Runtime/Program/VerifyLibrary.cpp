@@ -84,10 +84,7 @@ Status verifyGelu(const OperandChecker &c, const MatmulExtras &extras) {
 Status verifyForm(const OperandChecker &c) {
   const bool hasForm = c.numParams() == kMatmulParams + kFormParams,
              hasSums = c.numParams() == kMatmulParams + 1;
-  DS_CHECK(c.counts(hasSums ? 4 : 3, hasSums ? 4 : 5,
-                    kMatmulParams + (hasForm   ? kFormParams
-                                     : hasSums ? 1
-                                               : 0)));
+  DS_CHECK(c.counts(hasSums ? 4 : 3, 5, kMatmulParams + (hasForm ? kFormParams : hasSums ? 1 : 0)));
   if (hasSums)
     return c.flag(kMatmulParams, static_cast<int64_t>(kLastSummed));
   if (!hasForm)
@@ -99,19 +96,27 @@ Status verifyForm(const OperandChecker &c) {
   return {};
 }
 
-/// The sums of a factor, beside a product of matrices that does nothing else.
+/// The sums of a factor, beside a product of matrices that does nothing else, or of a result with GELU's
+/// gradient.
 Status verifySums(const OperandChecker &c, const MatmulExtras &extras) {
   if (!extras.sums)
     return {};
   const auto summed = static_cast<Summed>(c.param(kMatmulParams));
-  if (c.param(3) != 0)
+  const bool isOfResult = summed == Summed::Result;
+  if (isOfResult && static_cast<Activation>(c.param(3)) != Activation::GeluGradient)
+    return refuse("{} has sums of its result, which only a product with GELU's gradient has", c.where());
+  if (!isOfResult && c.param(3) != 0)
     return refuse("{} has an activation, which a product with sums of a factor does not", c.where());
+  DS_CHECK(c.counts(isOfResult ? 5 : 4, isOfResult ? 5 : 4, kMatmulParams + 1));
   for (unsigned k = 0; k < 3; ++k)
-    DS_CHECK(c.rank(k, 2));
+    if (!isOfResult || k == 1)
+      DS_CHECK(c.rank(k, 2));
   DS_CHECK(c.dtype(extras.sumsIndex, {c.operand(0).dtype, DType::F32}));
-  DS_CHECK(c.shape(extras.sumsIndex, {c.operand(2).shape[summed == Summed::First ? 0 : 1]}));
+  const std::vector<int64_t> &result = c.operand(2).shape;
+  DS_CHECK(c.shape(extras.sumsIndex, {summed == Summed::First ? result.front() : result.back()}));
   DS_CHECK(c.unitInnermost(extras.sumsIndex));
-  return c.written(extras.sumsIndex, {0, 1, 2});
+  return isOfResult ? c.written(extras.sumsIndex, {0, 1, 2, extras.inputIndex})
+                    : c.written(extras.sumsIndex, {0, 1, 2});
 }
 
 Status verifyMatmul(const OperandChecker &c) {
@@ -124,7 +129,7 @@ Status verifyMatmul(const OperandChecker &c) {
   DS_CHECK(c.sameType(1, 0));
   DS_CHECK(c.dtype(2, {c.operand(0).dtype, DType::F32}));
   const MatmulExtras extras = c.extras();
-  for (unsigned k = 3; k < c.numOperands() && !extras.sums; ++k)
+  for (unsigned k = 3; k < (extras.sums ? extras.sumsIndex : c.numOperands()); ++k)
     DS_CHECK(c.sameType(k, 0));
   if (extras.count() + 3 != c.numOperands())
     return refuse("{} has two operands of one kind after its result", c.where());

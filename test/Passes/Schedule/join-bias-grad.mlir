@@ -6,6 +6,7 @@
 !cut = !ds.buffer<tensor<256x16x768xbf16>, [12288, 768, 1], device>
 !parts = !ds.buffer<tensor<16x768xf32>, [768, 1], device>
 !db = !ds.buffer<tensor<768xbf16>, [1], device>
+!rows = !ds.buffer<tensor<4x1024x768xbf16>, [786432, 768, 1], device>
 
 module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
   ds.kernel @parts inputs 1 buffers [!cut, !parts] {
@@ -126,6 +127,44 @@ module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
     ds.call fill(%dy) writes [0] params [0.000000e+00] on compute : !wide
     ds.launch @onto ins(%dy, %db) outs(%db) on compute : (!wide, !db) -> !db
     ds.call matmul(%x, %dy, %dw) writes [2] params [1, 0, 0, 0] on compute : !x, !wide, !dw
+    return
+  }
+
+  // What comes out of GELU's gradient is added up behind it: it names the sums, and so does the product of the weight's gradient.
+  // CHECK-LABEL: func.func @joins_results
+  func.func @joins_results(%d: !ds.buffer<tensor<4x1024x512xbf16>, [524288, 512, 1], device>, %w: !dw, %dy: !rows, %h: !rows, %x: !x, %dw: !dw) {
+    // CHECK-NEXT: %[[DB:.*]] = ds.alloc activations
+    // CHECK-NEXT: ds.call matmul(%arg0, %arg1, %arg2, %arg3, %[[DB]]) writes [2, 4] params [0, 0, 0, 3, 3] on compute
+    // CHECK: %[[PARTS:.*]] = ds.alloc activations
+    // CHECK: ds.launch @parts ins(%{{.*}}) outs(%[[PARTS]])
+    // CHECK: ds.launch @sum ins(%[[PARTS]]) outs(%[[DB]])
+    // CHECK: ds.call matmul(%arg4, %{{.*}}, %arg5, %[[DB]]) writes [2, 3] params [1, 0, 0, 0, 2] on compute
+    ds.call matmul(%d, %w, %dy, %h) writes [2] params [0, 0, 0, 3] on compute : !ds.buffer<tensor<4x1024x512xbf16>, [524288, 512, 1], device>, !dw, !rows, !rows
+    %flat = ds.view %dy offset 0 : !rows -> !wide
+    ds.call matmul(%x, %flat, %dw) writes [2] params [1, 0, 0, 0] on compute : !x, !wide, !dw
+    %cut = ds.view %dy offset 0 : !rows -> !cut
+    %parts = ds.alloc activations : !parts
+    %db = ds.alloc activations : !db
+    ds.launch @parts ins(%cut) outs(%parts) on compute : (!cut) -> !parts
+    ds.launch @sum ins(%parts) outs(%db) on compute : (!parts) -> !db
+    return
+  }
+
+  // What it gives is changed before it is added up, or what holds the sums is something else until then; GELU itself gives no
+  // gradient.
+  // CHECK-LABEL: func.func @keeps_other_results
+  func.func @keeps_other_results(%d: !x, %w: !dw, %dy: !wide, %h: !wide, %db: !db, %copy: !db) {
+    // CHECK-NEXT: ds.call matmul(%arg0, %arg1, %arg2, %arg3) writes [2] params [0, 0, 0, 3]
+    ds.call matmul(%d, %w, %dy, %h) writes [2] params [0, 0, 0, 3] on compute : !x, !dw, !wide, !wide
+    ds.call fill(%dy) writes [0] params [0.000000e+00] on compute : !wide
+    ds.launch @whole ins(%dy) outs(%db) on compute : (!wide) -> !db
+    // CHECK: ds.call matmul(%arg0, %arg1, %arg2, %arg3) writes [2] params [0, 0, 0, 3]
+    ds.call matmul(%d, %w, %dy, %h) writes [2] params [0, 0, 0, 3] on compute : !x, !dw, !wide, !wide
+    ds.call copy(%db, %copy) writes [1] params [] on compute : !db, !db
+    ds.launch @whole ins(%dy) outs(%db) on compute : (!wide) -> !db
+    // CHECK: ds.call matmul(%arg0, %arg1, %arg2, %arg3) writes [2, 3] params [0, 0, 0, 2]
+    ds.call matmul(%d, %w, %dy, %h) writes [2, 3] params [0, 0, 0, 2] on compute : !x, !dw, !wide, !wide
+    ds.launch @whole ins(%dy) outs(%db) on compute : (!wide) -> !db
     return
   }
 

@@ -156,5 +156,118 @@ TEST_F(CudaBiasGradient, AddsUpInTheTypeOfTheResultOnly) {
   EXPECT_THAT(device->describe(), HasSubstr("(cuBLASLt adds up a factor in the type of the result only)"));
 }
 
+/// What reaches a bias before GELU, dy [8, 16] = (d w) GELU'(h) in bf16, and its columns added up by kernels
+/// behind the product, then the weight's gradient x^T dy, which names them too.
+struct GeluBiasGradient {
+  ProgramBuilder b;
+  uint32_t d, w, h, dy, x, dw, db, parts;
+
+  explicit GeluBiasGradient(DType sums = DType::BF16) {
+    constexpr DType B = DType::BF16;
+    d = b.keep({8, 16}, B), w = b.keep({16, 16}, B), h = b.keep({8, 16}, B), dy = b.keep({8, 16}, B);
+    x = b.keep({8, 8}, B), dw = b.keep({8, 16}, B), db = b.keep({16}, sums), parts = b.keep({2, 16});
+    b.library(LibraryFn::Matmul, {d, w, dy, h, db}, {0, 0, 0, 3, 3});
+    b.program.commands.back().workspace = test::keepWorkspace(b, 8192);
+    b.launch("ds_add_narrow_rows", 0, {dy, parts}, {32, 4});
+    b.launch(sums == B ? "ds_add_rows_narrowly" : "ds_add_rows", 0, {parts, db}, {16, 2});
+    b.library(LibraryFn::Matmul, {x, dy, dw, db}, {1, 0, 0, 0, 2});
+    b.program.commands.back().workspace = test::keepWorkspace(b, 8192);
+    b.segment();
+    test::toCuda(b.program);
+  }
+};
+
+class CudaGeluBiasGradient : public CudaBiasGradient {
+protected:
+  ~CudaGeluBiasGradient() override {
+    ::unsetenv("DS_CUDA_GELU");
+    ::unsetenv("DS_FAKE_GELU");
+  }
+  std::string loaded(const GeluBiasGradient &p) {
+    dsFakeCalls();
+    Status status = load(p.b.program);
+    EXPECT_TRUE(status) << status.error().message;
+    return dsFakeCalls();
+  }
+  /// Runs what is loaded: the bias's gradient is that of dy, which GELU's slope at 0 makes half a product.
+  std::string run(const GeluBiasGradient &p) {
+    std::vector<uint16_t> d, w;
+    for (float value : numbers(128, 1))
+      d.push_back(static_cast<uint16_t>(std::bit_cast<uint32_t>(value) >> 16));
+    for (size_t i = 0; i < 256; ++i) // twice the unit matrix
+      w.push_back(i / 16 == i % 16 ? 0x4000 : 0);
+    put(p.d, d), put(p.w, w), put(p.h, std::vector<uint16_t>(128)),
+        put(p.x, std::vector<uint16_t>(64, 0x3f80));
+    put(p.db, std::vector<uint16_t>(16, 0x7fc0)), put(p.parts, std::vector<float>(32, 77));
+    dsFakeCalls();
+    EXPECT_TRUE(executor->run(0));
+    const std::string calls = dsFakeCalls();
+    EXPECT_EQ(get<uint16_t>(p.dy, 128), d);
+    const auto db = get<uint16_t>(p.db, 16), dw = get<uint16_t>(p.dw, 128);
+    const auto given = numbers(128, 1);
+    for (size_t j = 0; j < 16; ++j) {
+      float sum = 0;
+      for (size_t i = 0; i < 8; ++i)
+        sum += given[i * 16 + j];
+      EXPECT_EQ(db[j], std::bit_cast<uint32_t>(sum) >> 16) << j;
+      EXPECT_EQ(dw[j], db[j]) << j; // each row of x is 1
+    }
+    return calls;
+  }
+};
+
+TEST_F(CudaGeluBiasGradient, ProductsAndKernelsAgree) {
+  const GeluBiasGradient p;
+  const std::string calls = loaded(p);
+  EXPECT_THAT(calls, HasSubstr("epilogue 208"));
+  EXPECT_THAT(calls, HasSubstr("epilogue 192")); // GELU's gradient alone, with the kernels
+  EXPECT_THAT(calls, HasSubstr("cuLaunchKernel ds_add_narrow_rows"));
+  EXPECT_THAT(calls, Not(HasSubstr("epilogue 256"))) << "the other product is not asked for what is there";
+  EXPECT_THAT(
+      device->describe(),
+      HasSubstr("; GELU within 1 of 1 products; gradients of biases with GELU's within 1 of 1 products"));
+  EXPECT_THAT(device->describe(), Not(HasSubstr("biases within")));
+  const std::string within = run(p);
+  EXPECT_THAT(within, HasSubstr("epilogue 208"));
+  EXPECT_THAT(within, Not(HasSubstr("ds_add")));
+  loaded(p); // from what is kept
+  EXPECT_THAT(run(p), HasSubstr("epilogue 208"));
+}
+
+TEST_F(CudaGeluBiasGradient, LeavesThemToTheOtherProduct) {
+  // GELU's gradient takes so long within a product that the sums come from the factor of the next one.
+  ::setenv("DS_FAKE_GELU", "5", 1);
+  const GeluBiasGradient p;
+  EXPECT_THAT(loaded(p), HasSubstr("epilogue 256"));
+  EXPECT_THAT(device->describe(),
+              HasSubstr("; GELU within 0 of 1 products; gradients of biases within 1 of 1 "
+                        "products; gradients of biases with GELU's within 0 of 1 products"));
+  const std::string calls = run(p);
+  EXPECT_THAT(calls, HasSubstr("epilogue 256"));
+  EXPECT_THAT(calls, Not(HasSubstr("ds_add")));
+}
+
+TEST_F(CudaGeluBiasGradient, IsOfBothSwitches) {
+  for (const char *name : {"DS_CUDA_BGRAD", "DS_CUDA_GELU"}) {
+    ::setenv(name, "0", 1);
+    const GeluBiasGradient p;
+    EXPECT_THAT(loaded(p), Not(HasSubstr("epilogue 208"))) << name;
+    EXPECT_THAT(run(p), Not(HasSubstr("epilogue 208"))) << name;
+    ::unsetenv(name);
+  }
+}
+
+TEST_F(CudaGeluBiasGradient, AddsUpInTheTypeOfTheResultOnly) {
+  EXPECT_THAT(loaded(GeluBiasGradient(DType::F32)), Not(HasSubstr("epilogue 208")));
+  EXPECT_THAT(device->describe(), HasSubstr("(cuBLASLt adds up a result in the type of the result only)"));
+}
+
+TEST_F(CudaGeluBiasGradient, LeavesSumsOfOtherRows) {
+  GeluBiasGradient p;
+  p.b.program.operands[p.b.program.commands[1].firstOperand] = p.h;
+  EXPECT_THAT(loaded(p), Not(HasSubstr("epilogue 208")));
+  EXPECT_THAT(device->describe(), Not(HasSubstr("biases")));
+}
+
 } // namespace
 } // namespace ds::rt

@@ -18,8 +18,10 @@
 //     gradient, as two commands would. Four params more: the CPU's form (ProductForm.h).
 //     One param more: summed, and the last operand is sums, of a's type or f32. 1: [M], what each row of a
 //     adds up to as it is multiplied; 2: [N], each column of b. Kernels before the product have made it, and
-//     nothing reads it before the product is done. A GPU may leave them out and let the product make it; the
-//     CPU leaves it as it is. Such a product has matrices of two dimensions, no bias and no activation.
+//     nothing reads it before the product is done. 3: [N], each column of the result; kernels after it make
+//     it, and nothing reads it before them. A GPU may leave them out and let the product make it; the CPU
+//     leaves it as it is. Such a product has no bias, and b two dimensions; with 3 it is one with GELU's
+//     gradient, else without activation and all matrices have two.
 //   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes][, generator]
 //                         params: causal, scale (double)[, window, cap (double)[, dropout (double), id]]
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
@@ -111,7 +113,7 @@ uint64_t cudaWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> operand
 struct MatmulExtras {
   const Buffer *bias = nullptr;
   const Buffer *input = nullptr;          ///< of GELU: h
-  const Buffer *sums = nullptr;           ///< of rows of a or columns of b
+  const Buffer *sums = nullptr;           ///< of rows of a, columns of b or of the result
   uint32_t biasIndex = 0, inputIndex = 0; ///< among the operands, where they are there
   uint32_t sumsIndex = 0;                 ///< likewise
   unsigned count() const { return (bias ? 1 : 0) + (input ? 1 : 0) + (sums ? 1 : 0); }
@@ -120,9 +122,9 @@ struct MatmulExtras {
 MatmulExtras matmulExtras(std::span<const Buffer *const> operands, std::span<const int64_t> params);
 MatmulExtras matmulExtras(const Program &program, const Command &command);
 
-/// The factor of which a Matmul command has sums.
-enum class Summed : int64_t { None, First, Second };
-inline constexpr Summed kLastSummed = Summed::Second;
+/// The factor of which a Matmul command has sums, or its result: the operand of that number, less one.
+enum class Summed : int64_t { None, First, Second, Result };
+inline constexpr Summed kLastSummed = Summed::Result;
 /// What the params of a Matmul command say of that.
 inline Summed summedOf(std::span<const int64_t> params) {
   return params.size() == kMatmulParams + 1 ? static_cast<Summed>(params[kMatmulParams]) : Summed::None;

@@ -29,7 +29,7 @@ class CudaTask {
 public:
   virtual ~CudaTask() = default;
   virtual Status issue(CUstream stream) = 0;
-  /// Commands before it, by index, that need not run: it does what they do. Known once choices are made.
+  /// Other commands, by index, that need not run: it does what they do. Known once choices are made.
   virtual std::vector<uint32_t> replaced() const { return {}; }
 };
 

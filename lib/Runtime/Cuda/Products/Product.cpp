@@ -99,6 +99,8 @@ uint32_t alignmentOf(const void *address) {
 /// `flips`: whether the library's first factor is the second.
 cublasLtEpilogue_t epilogueOf(const MatmulDesc &desc, const Epilogue &beside, bool flips) {
   const bool bias = desc.bias >= 0;
+  if (beside.summed == Summed::Result)
+    return CUBLASLT_EPILOGUE_DGELU_BGRAD;
   if (beside.summed != Summed::None)
     return (beside.summed == Summed::Second) == flips ? CUBLASLT_EPILOGUE_BGRADA : CUBLASLT_EPILOGUE_BGRADB;
   if (beside.activation == Activation::GeluGradient)
@@ -199,7 +201,10 @@ Status Product::setSums(const Epilogue &beside, cudaDataType_t type) {
   if (beside.summed == Summed::None)
     return {};
   if (dataType(static_cast<int32_t>(beside.sumsType)) != type)
-    return Error{ExitCode::Device, "cuBLASLt adds up a factor in the type of the result only", ""};
+    return Error{ExitCode::Device,
+                 fmt::format("cuBLASLt adds up {} in the type of the result only",
+                             beside.summed == Summed::Result ? "a result" : "a factor"),
+                 ""};
   mayReduce = false;
   keyText += fmt::format(" sums aligned {}", alignmentOf(beside.sums));
   if (Status status = set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, beside.sums); !status)

@@ -18,7 +18,7 @@ namespace ds::rt::cuda {
 struct Epilogue {
   Activation activation = Activation::None; ///< that, Gelu or GeluGradient
   void *input = nullptr;                    ///< what GELU is taken of: written or read, or null
-  Summed summed = Summed::None;             ///< which factor it adds up, along the dimension that goes
+  Summed summed = Summed::None;             ///< what it adds up: the result with GELU's gradient only
   void *sums = nullptr;                     ///< into these, of type sumsType
   DType sumsType = DType::F32;
 };

@@ -3,7 +3,8 @@
 // Products as the library documents them, by columns, one element after another in f32. Two algorithms are
 // offered, of which the second splits sums, for which it needs more workspace, and wants operands that lie on
 // 16 bytes; both give the same. The workspace must lie on 256 bytes. GELU is the tanh form, of the f32 sums.
-// Sums of a factor are formed in f32, of the type of the result, and are not there for split ones.
+// Sums of a factor, or with GELU's gradient of the result, are formed in f32, of the type of the result, and
+// are not there for split ones.
 // DS_FAKE_GELU, DS_FAKE_BGRAD: how many pieces of work products with GELU, or with sums, take longer; 0:
 // there are none. DS_FAKE_ODD: likewise where a size above 8 is no multiple of 8. DS_FAKE_REFUSES="1 2" ("* 1
 // 2"): rank 1 cannot run algorithm 2 (no rank 1 and 2); DS_FAKE_SLOW, of the same form: it takes longer.
@@ -74,26 +75,31 @@ struct Product {
     return operation.get<int32_t>(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
   }
   static bool hasGelu(int epilogue) {
-    return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0 || epilogue == CUBLASLT_EPILOGUE_DGELU;
+    return (epilogue & CUBLASLT_EPILOGUE_GELU) != 0 || hasGeluGradient(epilogue);
+  }
+  static bool hasGeluGradient(int epilogue) {
+    return epilogue == CUBLASLT_EPILOGUE_DGELU || epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
   }
   static bool hasSums(int epilogue) {
-    return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB;
+    return epilogue == CUBLASLT_EPILOGUE_BGRADA || epilogue == CUBLASLT_EPILOGUE_BGRADB ||
+           epilogue == CUBLASLT_EPILOGUE_DGELU_BGRAD;
   }
   char *sums() const { return operation.get<char *>(CUBLASLT_MATMUL_DESC_BIAS_POINTER, nullptr); }
   char *geluInput() const {
     return operation.get<char *>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, nullptr);
   }
   int64_t geluLeading() const { return operation.get<int64_t>(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD, 0); }
-  /// Whether GELU's input, or sums of a factor, lie as the library asks.
   /// Whether a size has no fast kernel.
   bool isOdd() const {
     return std::ranges::any_of(std::array{a.rows, a.columns, b.rows, b.columns},
                                [](int64_t size) { return size > 8 && size % 8 != 0; });
   }
+  /// Whether sums and GELU's input lie as the library asks.
   bool isValid() const {
-    if (hasSums(epilogue()))
-      return sums() && reinterpret_cast<uintptr_t>(sums()) % width(d) == 0 && d.batch() == 1 &&
-             operation.get<int32_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, d.type) == d.type;
+    if (hasSums(epilogue()) &&
+        !(sums() && reinterpret_cast<uintptr_t>(sums()) % width(d) == 0 && d.batch() == 1 &&
+          operation.get<int32_t>(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, d.type) == d.type))
+      return false;
     if (!hasGelu(epilogue()) || !(epilogue() & 128))
       return true;
     return geluInput() && geluLeading() % 8 == 0 && geluLeading() >= d.rows && d.batch() == 1 &&
@@ -126,6 +132,7 @@ struct Product {
     const bool ta = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_TRANSA, 0) != CUBLAS_OP_N;
     const bool tb = operation.get<int32_t>(CUBLASLT_MATMUL_DESC_TRANSB, 0) != CUBLAS_OP_N;
     const int64_t inner = ta ? a.rows : a.columns;
+    std::vector<float> rows(static_cast<size_t>(d.rows));
     for (int64_t n = 0; n < d.batch(); ++n)
       for (int64_t j = 0; j < d.columns; ++j)
         for (int64_t i = 0; i < d.rows; ++i) {
@@ -133,10 +140,13 @@ struct Product {
           for (int64_t k = 0; k < inner; ++k)
             sum += load(pa + n * a.stride() * width(a), ta ? k + i * a.leading : i + k * a.leading, a.type) *
                    load(pb + n * b.stride() * width(b), tb ? j + k * b.leading : k + j * b.leading, b.type);
-          finish(n, i, i + j * d.leading, i + j * geluLeading(), alpha * sum);
+          rows[static_cast<size_t>(i)] += finish(n, i, i + j * d.leading, i + j * geluLeading(), alpha * sum);
         }
+    for (int64_t i = 0; i < d.rows && epilogue() == CUBLASLT_EPILOGUE_DGELU_BGRAD; ++i)
+      store(sums(), i, d.type, rows[static_cast<size_t>(i)]);
   }
-  void finish(int64_t n, int64_t row, int64_t index, int64_t inputIndex, float sum) const {
+  /// What is stored, before it is rounded.
+  float finish(int64_t n, int64_t row, int64_t index, int64_t inputIndex, float sum) const {
     char *at = pd + n * d.stride() * width(d);
     if (beta != 0)
       sum += beta * load(at, index, d.type);
@@ -149,9 +159,10 @@ struct Product {
       store(geluInput(), inputIndex, d.type, sum);
     if (epilogue() & CUBLASLT_EPILOGUE_GELU)
       sum = sum / 2 * (1 + geluGate(sum));
-    if (epilogue() == CUBLASLT_EPILOGUE_DGELU)
+    if (hasGeluGradient(epilogue()))
       sum *= geluSlope(load(geluInput(), inputIndex, d.type));
     store(at, index, d.type, sum);
+    return sum;
   }
 };
 
@@ -298,9 +309,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
                         *static_cast<const float *>(beta)};
   if (!product.isValid() || (Product::hasSums(epilogue) && algorithm->data[0] == 2))
     return CUBLAS_STATUS_INVALID_VALUE;
-  const uint64_t delay = (Product::hasGelu(epilogue)   ? setting("DS_FAKE_GELU", 0)
-                          : Product::hasSums(epilogue) ? setting("DS_FAKE_BGRAD", 0)
-                                                       : 0) +
+  const uint64_t delay = (Product::hasGelu(epilogue) ? setting("DS_FAKE_GELU", 0) : 0) +
+                         (Product::hasSums(epilogue) ? setting("DS_FAKE_BGRAD", 0) : 0) +
                          (product.isOdd() ? setting("DS_FAKE_ODD", 0) : 0) +
                          (names("DS_FAKE_SLOW", algorithm->data[0]) ? 2 : 0);
   const CUresult result = enqueue(reinterpret_cast<CUstream>(stream), [product, delay] {
