@@ -9,6 +9,7 @@
 
 #include "ds/Codegen/KernelWork.h"
 #include "ds/Cost/Rates.h"
+#include "ds/Runtime/Program/PackedRows.h"
 
 #include "mlir/IR/SymbolTable.h"
 
@@ -20,6 +21,10 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// The rates of the machine that the module of `op` is compiled for (Machine.h). Fails with a diagnostic at
 /// `op` where its cluster cannot be read.
 FailureOr<::ds::cost::Rates> readRates(Operation *op);
+
+/// The copies on which the product `call` is predicted to take less time, they included, than on its operands
+/// as they lie; nothing where it is not, or has no such copies (PackedRows.h).
+std::optional<::ds::rt::PackedRows> choosePackedRows(CallOp call, const ::ds::cost::Rates &rates);
 
 /// Seconds of a gradient of attention that cuDNN computes, were it fast or not.
 double attentionGradientSeconds(CallOp call, const ::ds::cost::Rates &rates, bool isFast);

@@ -5,9 +5,10 @@
 // in Library.h.
 //
 // Programs for CUDA are compiled where cuBLASLt cannot be asked, for it answers only beside a GPU. There the
-// plan sets a budget and the runtime chooses among the algorithms within it. So it does for attention and
-// convolutions, which cuDNN computes where it is (AttentionPieces.h, ConvForm.h). Sums of squares need what
-// they need on the CPU, the other kernels nothing, and NCCL's buffers are NCCL's own.
+// plan sets a budget and the runtime chooses among the algorithms within it, with room for copies of operands
+// with odd rows where a product on copies is predicted to be faster (PackedRows.h). So it does for attention
+// and convolutions, which cuDNN computes where it is (AttentionPieces.h, ConvForm.h). Sums of squares need
+// what they need on the CPU, the other kernels nothing, and NCCL's buffers are NCCL's own.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_PASSES_WORKSPACES_H
@@ -28,8 +29,8 @@ struct WorkspaceLimits {
   /// Of a piece of attention's gradient where one key head does not take more; 0: none, the runtime's own
   /// kernels compute it.
   uint64_t attentionBytes = 0;
-  /// Bytes that are free while the call runs. Attention's gradient alone has a choice: of pieces that do not
-  /// fit it takes smaller ones, by halves, and in the end none.
+  /// Bytes that are free while the call runs. Attention's gradient has a choice: of pieces that do not fit it
+  /// takes smaller ones, by halves, and in the end none. Products do without copies.
   int64_t room = std::numeric_limits<int64_t>::max();
 };
 

@@ -8,6 +8,7 @@
 #include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Runtime/Program/Library.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -203,6 +204,40 @@ double mlir::ds::attentionGradientSeconds(CallOp call, const cost::Rates &rates,
   return rates.attentionSeconds(work, bytesOf(call.getBuffers()), arithmeticType(call));
 }
 
+/// Seconds of `product`, were its rows aligned, with the copies that make them so.
+static double packedSeconds(cost::Matmul product, const rt::PackedRows &rows, const cost::Rates &rates,
+                            cost::DType dtype) {
+  product.isUnaligned = product.isResultUnaligned = false;
+  return rates.matmulSeconds(product, dtype) +
+         rates.functionSeconds(rt::spell(rt::LibraryFn::Copy), static_cast<double>(rows.copied), 0);
+}
+
+std::optional<rt::PackedRows> mlir::ds::choosePackedRows(CallOp call, const cost::Rates &rates) {
+  if (call.getCallee() != rt::LibraryFn::Matmul || call.getParams().size() != rt::kMatmulParams ||
+      call.getStream() != StreamKind::Compute || !isForCuda(call->getParentOfType<ModuleOp>()))
+    return std::nullopt;
+  const cost::Matmul product = productOf(call);
+  const RuntimeCall described(call);
+  if (!product.isUnaligned || described.params[3] >= static_cast<int64_t>(rt::Activation::Gelu))
+    return std::nullopt;
+  const rt::Buffer *bias =
+      rt::matmulExtras(described.operands(), {described.params.data(), described.params.size()}).bias;
+  const std::optional<rt::PackedRows> rows = rt::packRows(rt::describeMatmul(
+      described.operand(0), described.operand(1), described.operand(2), bias, described.params.data()));
+  const cost::DType dtype = arithmeticType(call);
+  return rows && packedSeconds(product, *rows, rates, dtype) < rates.matmulSeconds(product, dtype)
+             ? rows
+             : std::nullopt;
+}
+
+/// Seconds of a product, on copies where it is to have some: memory for them may have been lacking.
+static double productSeconds(CallOp call, const cost::Rates &rates) {
+  const std::optional<rt::PackedRows> rows = choosePackedRows(call, rates);
+  const bool hasRoom = rows && (!call.getWorkspace() || bytesOf(call.getWorkspace()) >= double(rows->bytes));
+  return hasRoom ? packedSeconds(productOf(call), *rows, rates, arithmeticType(call))
+                 : rates.matmulSeconds(productOf(call), arithmeticType(call));
+}
+
 static double callSeconds(CallOp call, const cost::Rates &rates) {
   using rt::LibraryFn;
   const LibraryFn function = call.getCallee();
@@ -211,7 +246,7 @@ static double callSeconds(CallOp call, const cost::Rates &rates) {
   if (std::optional<APFloat> measured = call.getMeasuredSeconds())
     return measured->convertToDouble();
   if (function == LibraryFn::Matmul)
-    return rates.matmulSeconds(productOf(call), dtype);
+    return productSeconds(call, rates);
   if (function == LibraryFn::AttentionForward || function == LibraryFn::AttentionBackward) {
     if (isByOwnKernel(call))
       dtype = cost::DType::F32; // in which it computes

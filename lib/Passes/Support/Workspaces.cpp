@@ -4,6 +4,7 @@
 #include "RuntimeCall.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/CommandCost.h"
 #include "ds/Runtime/Onednn/OnednnConv.h"
 #include "ds/Runtime/Onednn/ProductBlocks.h"
 #include "ds/Runtime/Program/Library.h"
@@ -43,6 +44,18 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
   return std::min(most, llvm::alignTo(partials, kCudaAlignment));
 }
 
+/// Bytes that `call`, a product, may use: cuBLASLt's, and before them those of copies on which it is faster,
+/// where there is room for both.
+static uint64_t productBytes(CallOp call, const WorkspaceLimits &limits) {
+  const uint64_t library = blasBudget(call, getTarget(call->getParentOfType<ModuleOp>()));
+  const FailureOr<::ds::cost::Rates> rates = readRates(call);
+  if (failed(rates))
+    return library;
+  const std::optional<rt::PackedRows> rows = choosePackedRows(call, rates->ofProgram());
+  const auto room = static_cast<uint64_t>(std::max<int64_t>(limits.room, 0));
+  return rows && library + rows->bytes <= room ? library + rows->bytes : library;
+}
+
 /// Bytes that an attention or its gradient gets: of the pieces that it is to have, or of the largest for
 /// which there is room. 0 where cuDNN is not to be asked.
 static uint64_t attentionBytes(CallOp call, const WorkspaceLimits &limits) {
@@ -64,7 +77,7 @@ static uint64_t cudaBudget(CallOp call, const WorkspaceLimits &limits) {
   using rt::LibraryFn;
   const LibraryFn function = call.getCallee();
   if (function == LibraryFn::Matmul)
-    return blasBudget(call, getTarget(call->getParentOfType<ModuleOp>()));
+    return productBytes(call, limits);
   if (rt::isConvolution(function)) {
     const RuntimeCall convolution(call);
     return rt::cudnnConvBytes(convolution.convolution(), convolution.operand(0).dtype);

@@ -165,5 +165,113 @@ TEST_F(CudaCutProduct, IsNotCutWhereItWouldNotHelp) {
   expectWhole("it is switched off", plain);
 }
 
+/// A weight [16, 137] whose rows nothing lies between, as a program has its states: logits x w in rows that
+/// lie apart, the gradient dy w^T of x, and that of w, x^T dy, which is added to.
+struct OddWeight {
+  ProgramBuilder b;
+  uint32_t x, y, dx, w, dw;
+
+  explicit OddWeight(int64_t workspace) {
+    const auto narrow = [&](int64_t rows, int64_t columns, int64_t pitch) {
+      return b.view(b.keep({rows, pitch}, DType::BF16), 0, {rows, columns}, {pitch, 1});
+    };
+    x = narrow(24, 16, 16), y = narrow(24, 137, kPitch), dx = narrow(24, 16, 16);
+    w = b.keep({16, 137}, DType::BF16), dw = b.keep({16, 137}, DType::BF16);
+    add({x, w, y}, {0, 0, 0, 0}, workspace);
+    add({y, w, dx}, {0, 1, 0, 0}, workspace);
+    add({x, y, dw}, {1, 0, 1, 0}, workspace);
+    b.segment();
+    b.program.target = "cuda:sm_90";
+  }
+  void add(const std::vector<uint32_t> &operands, const std::vector<int64_t> &params, int64_t workspace) {
+    b.library(LibraryFn::Matmul, operands, params);
+    b.program.commands.back().workspace = test::keepWorkspace(b, workspace);
+  }
+};
+
+class CudaPackedProduct : public CudaCutProduct {
+protected:
+  /// Loads and runs `p`, and checks all three products; the calls of running.
+  std::string run(OddWeight &p) {
+    b = p.b;
+    Status status = verifyProgram(b.program);
+    EXPECT_TRUE(status) << status.error().message;
+    status = load(b.program);
+    EXPECT_TRUE(status) << status.error().message;
+    const auto xs = fill(p.x, 1), ws = fill(p.w, 2), before = fill(p.dw, 3);
+    fill(p.y, 4);
+    dsFakeCalls();
+    EXPECT_TRUE(executor->run(0));
+    const std::string calls = dsFakeCalls();
+    const auto y = floats(p.y), dx = floats(p.dx), dw = floats(p.dw);
+    for (int64_t i = 0; i < 24; ++i)
+      for (int64_t j = 0; j < 137; ++j) {
+        float sum = 0;
+        for (int64_t k = 0; k < 16; ++k)
+          sum += xs[i * 16 + k] * ws[k * 137 + j];
+        EXPECT_EQ(y[i * kPitch + j], sum) << i << ", " << j;
+      }
+    for (int64_t k = 0; k < 16; ++k) {
+      for (int64_t i = 0; i < 24; ++i) {
+        float sum = 0;
+        for (int64_t j = 0; j < 137; ++j)
+          sum += y[i * kPitch + j] * ws[k * 137 + j];
+        EXPECT_NEAR(dx[i * 16 + k], sum, std::abs(sum) * 0x1p-7 + 1) << i << ", " << k;
+      }
+      for (int64_t j = 0; j < 137; ++j) {
+        float sum = before[k * 137 + j];
+        for (int64_t i = 0; i < 24; ++i)
+          sum += xs[i * 16 + k] * y[i * kPitch + j];
+        EXPECT_EQ(dw[k * 137 + j], sum) << k << ", " << j;
+      }
+    }
+    return calls;
+  }
+  static size_t countCopies(const std::string &calls) {
+    size_t number = 0;
+    for (size_t at = 0; (at = calls.find("cuLaunchKernel ds_walk_2", at)) != std::string::npos; ++at)
+      ++number;
+    return number;
+  }
+};
+
+constexpr int64_t kCopyBytes = 16 * 192 * 2; // of the weight, or of its gradient
+
+TEST_F(CudaPackedProduct, TwoCallsOnCopiesGiveWhatOneGives) {
+  ::setenv("DS_FAKE_ODD", "9", 1);
+  OddWeight p(kCopyBytes + 8192);
+  std::string calls = run(p);
+  EXPECT_THAT(device->describe(), HasSubstr("; 3 of 3 products of odd sizes in two calls"));
+  EXPECT_EQ(count(calls), 6u);
+  EXPECT_EQ(countCopies(calls), 4u) << "the weight's gradient there and back";
+  ::unsetenv("DS_FAKE_ODD");
+  calls = run(p);
+  EXPECT_EQ(count(calls), 6u) << "what was chosen is taken again";
+  std::filesystem::resize_file(cache + "/choices", 0);
+  calls = run(p);
+  EXPECT_THAT(device->describe(), HasSubstr("; 0 of 3 products of odd sizes in two calls"));
+  EXPECT_EQ(count(calls), 3u);
+  EXPECT_EQ(countCopies(calls), 0u);
+}
+
+TEST_F(CudaPackedProduct, TakesWhatThePlanHasRoomFor) {
+  ::setenv("DS_FAKE_ODD", "9", 1);
+  OddWeight p(kCopyBytes - 1);
+  EXPECT_EQ(countCopies(run(p)), 0u);
+  EXPECT_THAT(device->describe(), Not(HasSubstr("odd")));
+  OddWeight tight(kCopyBytes); // the library gets nothing
+  EXPECT_EQ(countCopies(run(tight)), 4u);
+}
+
+TEST_F(CudaPackedProduct, CopiesNothingUnlessThatIsKnownToBeFaster) {
+  ::setenv("DS_FAKE_ODD", "9", 1);
+  ::setenv("DS_CACHE_DIR", "/proc/nowhere", 1);
+  OddWeight p(kCopyBytes + 8192);
+  EXPECT_EQ(countCopies(run(p)), 0u);
+  ::setenv("DS_CUDA_CUT", "0", 1);
+  EXPECT_EQ(countCopies(run(p)), 0u);
+  EXPECT_THAT(device->describe(), Not(HasSubstr("odd")));
+}
+
 } // namespace
 } // namespace ds::rt

@@ -13,7 +13,7 @@
 #include "Cuda/Binding/AlgorithmChoice.h"
 #include "Cuda/Binding/Choices.h"
 #include "Cuda/Commands.h"
-#include "ProductWays.h"
+#include "PackedProduct.h"
 #include "Program/MatmulOperands.h"
 #include "Program/Verify.h"
 #include "SumMakers.h"
@@ -42,11 +42,10 @@ public:
   /// as the commands `commands`.
   void addSums(std::vector<std::unique_ptr<CudaTask>> tasks, std::vector<uint32_t> commands,
                const MatmulDesc &desc, const MatmulMemory &memory, const Epilogue &sums);
-  /// Lets the product be multiplied in two calls where that is possible and faster.
-  void addCuts(const MatmulDesc &desc, const MatmulMemory &memory) {
-    if (isSet("DS_CUDA_CUT", true))
-      all.addCuts(desc, memory);
-  }
+  /// Lets the product be multiplied in two calls where that is possible and faster, on copies of operands
+  /// where `workspaceBytes` are enough for those that need some.
+  Status addCuts(const Binding &binding, const MatmulDesc &desc, const MatmulMemory &memory,
+                 uint64_t workspaceBytes);
   /// What it waits for: an algorithm within so much workspace, timed on `stream`.
   Choice choice(CUstream stream, uint64_t workspaceBytes, const std::string &what);
 
@@ -94,6 +93,17 @@ void MatmulTask::addSums(std::vector<std::unique_ptr<CudaTask>> tasks, std::vect
     noteNoSums(status.error());
 }
 
+Status MatmulTask::addCuts(const Binding &binding, const MatmulDesc &desc, const MatmulMemory &memory,
+                           uint64_t workspaceBytes) {
+  if (!isSet("DS_CUDA_CUT", true))
+    return {};
+  all.addCuts(desc, memory);
+  const std::optional<PackedRows> rows = packRows(desc);
+  return rows && !all.hasCuts() && rows->bytes <= workspaceBytes
+             ? addPackedWays(all, binding, desc, memory, *rows)
+             : Status();
+}
+
 void MatmulTask::noteNoSums(const Error &why) {
   if (!makers.empty() && blas.noBiasGradients.empty())
     blas.noBiasGradients = why.message;
@@ -116,12 +126,15 @@ std::string MatmulTask::describe(const Way &way) const {
   return fmt::format("{}algorithm {:x}", how, fmt::join(way.algorithm.algo.data, "."));
 }
 
-/// The first is taken where nothing is timed: in two calls, for odd sizes have no fast kernel, else with
-/// kernels beside the product.
+/// The first is taken where nothing is timed: in two calls, for odd sizes have no fast kernel, unless they
+/// need copies, else with kernels beside the product.
 Result<std::vector<MatmulTask::Way>> MatmulTask::ways(CUstream stream, uint64_t workspaceBytes, bool byTime) {
-  std::vector<Way> found = all.findCuts(driver, stream, workspaceBytes, byTime);
+  const std::vector<Way> cut = all.findCuts(driver, stream, workspaceBytes, byTime);
+  std::vector<Way> found = all.hasCopies() ? std::vector<Way>() : cut;
   if (Status status = all.find(found, ProductWays::kApart, workspaceBytes); !status)
     return status.error();
+  if (all.hasCopies())
+    found.insert(found.end(), cut.begin(), cut.end());
   for (const uint64_t which : {ProductWays::kWhole, ProductWays::kBoth}) {
     if (!all.has(which) || areMadeElsewhere())
       continue;
@@ -245,7 +258,8 @@ Result<std::unique_ptr<CudaTask>> bindMatmul(const Binding &binding, uint32_t in
     if (Status status = bindSums(binding, index, o, *task); !status)
       return status.error();
   if (!o.hasGelu() && o.summed == Summed::None)
-    task->addCuts(o.desc, o.memory);
+    if (Status status = task->addCuts(binding, o.desc, o.memory, o.workspaceBytes); !status)
+      return status.error();
   binding.libraries.choices->add(
       task->choice(binding.stream, o.workspaceBytes, describeProduct(p, index, o.desc)));
   return std::unique_ptr<CudaTask>(std::move(task));
