@@ -87,7 +87,7 @@ def JoinBiasGrad : Pass<"ds-join-bias-grad", "::mlir::ModuleOp"> {
     launch makes of it, or two by partial sums that nobody else reads, and that do nothing else, of the same work; those come
     before it, read the same value of that factor, and nothing between reads what they make; (E2) what adds to a gradient of earlier
     micro-batches, and other targets, are as before; (E3) results are those of the launches; (E4) a product with GELU's gradient
-    names the sums that such launches behind it make of its result, where nothing in between writes that or touches the sums.
+    names the sums that such launches after it make of its result, where nothing in between writes that or touches the sums.
 
     ```
     ds.call matmul(%x, %dy, %dw) writes [2] params [1, 0, 0, 0] ...        ds.launch @parts ins(%dy) outs(%p) ...
