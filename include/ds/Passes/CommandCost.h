@@ -22,8 +22,10 @@ inline constexpr double kIssueSeconds = 20e-6;
 /// `op` where its cluster cannot be read.
 FailureOr<::ds::cost::Rates> readRates(Operation *op);
 
+/// The copies that `call` could be made on, where it is a product with odd rows (PackedRows.h).
+std::optional<::ds::rt::PackedRows> findPackedRows(CallOp call);
 /// The copies on which the product `call` is predicted to take less time, they included, than on its operands
-/// as they lie; nothing where it is not, or has no such copies (PackedRows.h).
+/// as they lie; nothing where it is not, or has no such copies.
 std::optional<::ds::rt::PackedRows> choosePackedRows(CallOp call, const ::ds::cost::Rates &rates);
 
 /// Seconds of a gradient of attention that cuDNN computes, were it fast or not.

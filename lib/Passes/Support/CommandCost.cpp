@@ -212,18 +212,24 @@ static double packedSeconds(cost::Matmul product, const rt::PackedRows &rows, co
          rates.functionSeconds(rt::spell(rt::LibraryFn::Copy), static_cast<double>(rows.copied), 0);
 }
 
-std::optional<rt::PackedRows> mlir::ds::choosePackedRows(CallOp call, const cost::Rates &rates) {
+std::optional<rt::PackedRows> mlir::ds::findPackedRows(CallOp call) {
   if (call.getCallee() != rt::LibraryFn::Matmul || call.getParams().size() != rt::kMatmulParams ||
       call.getStream() != StreamKind::Compute || !isForCuda(call->getParentOfType<ModuleOp>()))
     return std::nullopt;
-  const cost::Matmul product = productOf(call);
+  if (!productOf(call).isUnaligned)
+    return std::nullopt;
   const RuntimeCall described(call);
-  if (!product.isUnaligned || described.params[3] >= static_cast<int64_t>(rt::Activation::Gelu))
+  if (described.params[3] >= static_cast<int64_t>(rt::Activation::Gelu))
     return std::nullopt;
   const rt::Buffer *bias =
       rt::matmulExtras(described.operands(), {described.params.data(), described.params.size()}).bias;
-  const std::optional<rt::PackedRows> rows = rt::packRows(rt::describeMatmul(
-      described.operand(0), described.operand(1), described.operand(2), bias, described.params.data()));
+  return rt::packRows(rt::describeMatmul(described.operand(0), described.operand(1), described.operand(2),
+                                         bias, described.params.data()));
+}
+
+std::optional<rt::PackedRows> mlir::ds::choosePackedRows(CallOp call, const cost::Rates &rates) {
+  const std::optional<rt::PackedRows> rows = findPackedRows(call);
+  const cost::Matmul product = rows ? productOf(call) : cost::Matmul();
   const cost::DType dtype = arithmeticType(call);
   return rows && packedSeconds(product, *rows, rates, dtype) < rates.matmulSeconds(product, dtype)
              ? rows

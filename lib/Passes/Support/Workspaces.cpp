@@ -48,6 +48,8 @@ static uint64_t blasBudget(CallOp call, StringRef target) {
 /// where there is room for both.
 static uint64_t productBytes(CallOp call, const WorkspaceLimits &limits) {
   const uint64_t library = blasBudget(call, getTarget(call->getParentOfType<ModuleOp>()));
+  if (!findPackedRows(call)) // as most: rates need not be read
+    return library;
   const FailureOr<::ds::cost::Rates> rates = readRates(call);
   if (failed(rates))
     return library;
