@@ -103,14 +103,14 @@ struct AttentionCall {
   float keptFactor;
 };
 
-/// What dropout leaves of the probabilities of some heads: 1 or 0 for each that is seen, 0 for those that no
-/// query sees, which are not drawn.
+/// What dropout leaves of some probabilities: 1 or 0 for each. They are runs of numbers that follow one
+/// another.
 struct AttentionMaskCall {
-  void *mask; ///< packed heads, queries and keys, of the entry's type, on 16 bytes
+  void *mask; ///< packed runs, of the entry's type
   const int64_t *generator;
-  uint64_t first; ///< number of the first one, a multiple of `keys`; each has the next number
-  int64_t rows;   ///< queries of all heads; fewer than 2^32
-  int32_t queries, keys, before, after; ///< as in AttentionCall
+  uint64_t first;                  ///< number of the first one
+  int64_t perRun, inner, outer;    ///< numbers of a run; runs are inner * outer
+  int64_t innerDistance, distance; ///< numbers from one run to the next, from inner runs to the next ones
   uint32_t drawId, least;
 };
 
@@ -119,15 +119,25 @@ constexpr int kAttentionVector = 8;
 /// What one block of scores gives of a gradient, and where it goes (AttentionParts.cu).
 struct AttentionPart {
   const void *part;                    ///< packed rows, heads and elements, of the entry's type
-  float *sum;                          ///< likewise; not read where `begins`, not written where `ends`
-  void *out;                           ///< where `ends`: the first row of the gradient
+  float *sum;                          ///< likewise
+  void *out;                           ///< the first row of the gradient
   int64_t rows, rowStride, headStride; ///< strides of `out`
+  int64_t summed, ended; ///< the sums of the first so many rows are read; end, and are not written
   int32_t heads;
-  int32_t begins, ends; ///< the part is the first of its sum, the last one
 };
 struct AttentionPartsCall {
   AttentionPart parts[3]; ///< of queries, keys and values
   int32_t size;           ///< of a head, a multiple of kAttentionVector
+};
+
+/// Logarithms of the sums of rows, plus the slopes of their heads times a distance.
+struct AttentionShiftCall {
+  const float *from;
+  float *to; ///< may be `from`
+  const float *slopes;
+  int64_t fromStrides[2], toStrides[2]; ///< of heads and rows
+  int32_t heads, rows;
+  float distance;
 };
 
 /// A convolution's two operands and its result, packed, in the order of its command. Three sliding

@@ -28,13 +28,21 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
 /// What the kernels of attention take, for either of its commands.
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
 
-/// The launch that draws what dropout leaves of the probabilities of some samples from `sample` on and some
-/// query heads from `head` on, of 16 bits: one sample, or all heads. Those that no query sees are 0.
-CudaLaunch attentionMaskLaunch(const AttentionCall &call, int64_t sample, int64_t samples, int64_t head,
-                               int64_t heads, void *mask, DType dtype);
+/// Probabilities of an attention: some samples, query heads, queries and keys. Where not all queries and keys
+/// are meant, of one sample.
+struct ProbabilityRange {
+  int64_t sample, samples, head, heads, query, queries, key, keys;
+};
+
+/// The launch that draws what dropout leaves of the probabilities of `range`, of 16 bits.
+CudaLaunch attentionMaskLaunch(const AttentionCall &call, const ProbabilityRange &range, void *mask,
+                               DType dtype);
 
 /// The launch that adds the parts which a block of attention's gradient gives, of 16 bits.
 CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype);
+
+/// The launch that adds slopes times a distance to logarithms of sums.
+CudaLaunch attentionShiftLaunch(const AttentionShiftCall &call);
 
 /// The launch that fills `data`, memory of the device, with the random numbers of `call`, whose own data are
 /// not looked at; of f32, bf16 or f16, rounded once. None if there are none.

@@ -361,29 +361,31 @@ AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
   return fn == LibraryFn::AttentionBackward ? attentionGradientOf(call) : attentionOf(call, 5);
 }
 
-CudaLaunch attentionMaskLaunch(const AttentionCall &call, int64_t sample, int64_t samples, int64_t head,
-                               int64_t heads, void *mask, DType dtype) {
+CudaLaunch attentionMaskLaunch(const AttentionCall &call, const ProbabilityRange &r, void *mask,
+                               DType dtype) {
   constexpr uint32_t kThreads = 256;
-  assert((samples == 1 || heads == call.heads) && "the numbers of a piece follow one another");
-  const int64_t rows = samples * heads * call.queries, before = (sample * call.heads + head) * call.queries;
-  const AttentionMaskCall c{mask,        call.generator, static_cast<uint64_t>(before * call.keys),
-                            rows,        call.queries,   call.keys,
-                            call.before, call.after,     call.drawId,
-                            call.least};
+  const int64_t perHead = int64_t(call.queries) * call.keys;
+  AttentionMaskCall c{};
+  c.mask = mask;
+  c.generator = call.generator;
+  c.first = static_cast<uint64_t>((r.sample * call.heads + r.head) * perHead + r.query * call.keys + r.key);
+  c.drawId = call.drawId;
+  c.least = call.least;
+  if (r.queries == call.queries && r.keys == call.keys) { // heads follow one another
+    c.perRun = r.heads * perHead;
+    c.inner = 1;
+    c.outer = r.samples;
+    c.distance = call.heads * perHead;
+  } else {
+    c.perRun = r.keys;
+    c.inner = r.queries;
+    c.innerDistance = call.keys;
+    c.outer = r.heads;
+    c.distance = perHead;
+  }
   Launches launches;
   launches.add(dtype == DType::F16 ? "ds_attention_mask_f16" : "ds_attention_mask_bf16",
-               divideUp(rows, kThreads / 32), kThreads, c);
-  return std::move(launches.list.front());
-}
-
-CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype) {
-  constexpr uint32_t kThreads = 256;
-  int64_t vectors = 0;
-  for (const AttentionPart &part : call.parts)
-    vectors += part.rows * part.heads * (call.size / kAttentionVector);
-  Launches launches;
-  launches.add(dtype == DType::F16 ? "ds_attention_parts_f16" : "ds_attention_parts_bf16",
-               divideUp(vectors, kThreads), kThreads, call);
+               divideUp(c.inner * c.outer * (c.perRun / 4 + 2), kThreads), kThreads, c);
   return std::move(launches.list.front());
 }
 

@@ -1,4 +1,4 @@
-//===- CudaSumLaunches.cpp - The squares of many tensors as launches -----------===//
+//===- CudaSumLaunches.cpp - Squares of many tensors, attention's parts ---------===//
 #include "CudaLaunches.h"
 
 #include "ds/Runtime/Program/Library.h"
@@ -7,7 +7,8 @@ namespace ds::rt::cuda {
 
 static_assert(kSquaresBlock == ::ds::rt::kSquaresBlock);
 
-/// As many launches as tables are wanted for the tensors, and one that adds up.
+/// As many launches as tables are wanted for the tensors, and one that adds up unless the blocks' sums are
+/// wanted. Adding up such sums is the host's.
 void addSumOfSquares(Launches &launches, const LibraryCall &call) {
   float *sums = static_cast<float *>(call.workspace);
   int64_t finished = 0, blocks = 0; ///< of the launches before, of this one

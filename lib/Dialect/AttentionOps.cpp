@@ -141,29 +141,37 @@ void AttentionOp::removeNoise() {
   removeDropoutIdAttr();
 }
 
-LibraryCall AttentionOp::getLibraryCall() {
-  return attentionCall(*this, ::ds::rt::LibraryFn::AttentionForward, /*numFixed=*/3);
-}
-
-/// How large the blocks are in which a GPU computes a long gradient, or that it is fast (AttentionPieces.h).
-static std::optional<int64_t> blockSize(AttentionGradOp op) {
+/// How large the blocks are in which a GPU computes a long attention, or that a gradient is fast
+/// (AttentionPieces.h).
+template <typename AttentionOpT>
+static std::optional<int64_t> blockSize(AttentionOpT op, bool isGradient) {
   RankedTensorType query = tensorType(op.getQuery()), key = tensorType(op.getKey());
-  auto module = op->getParentOfType<ModuleOp>();
+  auto module = op->template getParentOfType<ModuleOp>();
   if (!isForCuda(module) || query.getElementTypeBitWidth() != 16 || !query.hasStaticShape() ||
       !key.hasStaticShape())
     return std::nullopt;
-  if (getMachine(module).hasFastAttention)
-    return ::ds::rt::kFastGradient;
+  const bool isFast = isGradient && getMachine(module).hasFastAttention;
   auto size = [](RankedTensorType type, unsigned dim) { return static_cast<uint64_t>(type.getDimSize(dim)); };
-  return ::ds::rt::attentionBlockSize(
-      {size(query, 0), size(query, 1), size(key, 1), size(query, 2), size(key, 2), size(query, 3)});
+  std::optional<int64_t> block = ::ds::rt::attentionBlockSize(
+      {size(query, 0), size(query, 1), size(key, 1), size(query, 2), size(key, 2), size(query, 3)},
+      {.isGradient = isGradient,
+       .isCausal = op.getCausal(),
+       .isFast = isFast,
+       .window = op.getWindow(),
+       .drops = op.getDropout().has_value()});
+  return !block && isFast ? std::optional(::ds::rt::kFastGradient) : block;
+}
+
+LibraryCall AttentionOp::getLibraryCall() {
+  LibraryCall call = attentionCall(*this, ::ds::rt::LibraryFn::AttentionForward, /*numFixed=*/3);
+  if (std::optional<int64_t> block = blockSize(*this, /*isGradient=*/false))
+    llvm::append_range(call.params, makeParams(getContext(), {*block}));
+  return call;
 }
 
 LibraryCall AttentionGradOp::getLibraryCall() {
   LibraryCall call = attentionCall(*this, ::ds::rt::LibraryFn::AttentionBackward, /*numFixed=*/6);
-  const bool hasForm = call.params.size() > ::ds::rt::kAttentionParams;
-  if (std::optional<int64_t> block = blockSize(*this);
-      block && (!hasForm || *block == ::ds::rt::kFastGradient))
+  if (std::optional<int64_t> block = blockSize(*this, /*isGradient=*/true))
     llvm::append_range(call.params, makeParams(getContext(), {*block}));
   return call;
 }

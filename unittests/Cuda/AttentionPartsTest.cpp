@@ -28,9 +28,9 @@ struct Gradient {
             rows,
             perRow,
             perHead,
-            static_cast<int32_t>(heads),
-            number == 0,
-            number == 2};
+            number == 0 ? 0 : rows,
+            number == 2 ? rows : 0,
+            static_cast<int32_t>(heads)};
   }
   /// The sum in f32 in the order of the parts, rounded once; the elements between heads stay as they were.
   void check(int64_t size) const {
@@ -72,12 +72,45 @@ TEST(AttentionParts, OneAloneIsCopied) {
   const auto alone = [](Gradient &gradient) {
     AttentionPart part = gradient.part(0);
     part.out = gradient.out.data();
-    part.ends = 1;
+    part.ended = gradient.rows;
     return part;
   };
   launch(cuda::attentionPartsLaunch({{alone(one), alone(other), alone(third)}, 8}, DType::BF16));
   EXPECT_EQ(one.out, one.parts[0].words);
   EXPECT_TRUE(std::isnan(one.sum[0])) << "nor is it written";
+}
+
+/// Of a block's keys the first have had blocks before, and others have none behind. A part may have no rows.
+TEST(AttentionParts, SumsBeginAndEndByRows) {
+  Gradient keys(DType::BF16, 5, 1, 8, 8, 8), values = keys;
+  const auto of = [](Gradient &gradient, size_t number, int64_t summed, int64_t ended) {
+    AttentionPart part = gradient.part(number);
+    part.out = gradient.out.data();
+    part.summed = summed;
+    part.ended = ended;
+    return part;
+  };
+  AttentionPart none{};
+  none.heads = 1;
+  launch(cuda::attentionPartsLaunch({{none, of(keys, 0, 0, 2), of(values, 0, 0, 2)}, 8}, DType::BF16));
+  for (size_t at = 0; at < 40; ++at) {
+    const bool ended = at / 8 < 2;
+    EXPECT_EQ(keys.out[at], ended ? keys.parts[0].words[at] : 0x4242) << at;
+    EXPECT_EQ(std::isnan(keys.sum[at]), ended) << at;
+  }
+  // Rows 2 and 3 gain their second part, row 4 begins anew.
+  keys.sum[32] = NAN;
+  launch(cuda::attentionPartsLaunch({{none, of(keys, 1, 4, 0), of(values, 1, 4, 0)}, 8}, DType::BF16));
+  EXPECT_EQ(keys.sum[16], keys.parts[0].at(16) + keys.parts[1].at(16));
+  EXPECT_EQ(keys.sum[32], keys.parts[1].at(32));
+}
+
+/// Logarithms of two heads of three rows each, which lie four and two apart, and packed.
+TEST(AttentionParts, SlopesMoveLogarithms) {
+  const std::vector<float> from = {1, 0, 2, 0, 3, 0, 0, 0, 5, 0, 6, 0, 7, 0}, slopes = {0.5f, 0.25f};
+  std::vector<float> to(6);
+  launch(cuda::attentionShiftLaunch({from.data(), to.data(), slopes.data(), {8, 2}, {3, 1}, 2, 3, 8}));
+  EXPECT_EQ(to, (std::vector<float>{5, 6, 7, 7, 8, 9}));
 }
 
 } // namespace

@@ -64,6 +64,7 @@ static constexpr Entry kEntries[] = {ENTRIES(ds_embedding_forward, EmbeddingCall
                                      ENTRIES(ds_conv_backward_weight, ConvCall),
                                      ENTRY(ds_attention_parts_bf16, AttentionPartsCall),
                                      ENTRY(ds_attention_parts_f16, AttentionPartsCall),
+                                     ENTRY(ds_attention_shift, AttentionShiftCall),
                                      ENTRY(ds_gelu_bf16, GeluCall),
                                      ENTRY(ds_gelu_f16, GeluCall),
                                      ENTRY(ds_gelu_gradient_bf16, GeluCall),

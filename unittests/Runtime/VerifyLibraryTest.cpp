@@ -285,9 +285,23 @@ TEST(VerifyLibrary, FastAttention) {
   const OneCommand c(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k},
                      {1, bits(0.25), kFastGradient});
   EXPECT_EQ(c.after(), "accepted");
-  EXPECT_EQ(c.after(param(2, 16)), "accepted");
   EXPECT_THAT(c.after(param(2, -8)), HasSubstr("has blocks of -8 rows"));
   EXPECT_THAT(c.after(param(2, 12)), HasSubstr("has blocks of 12 rows"));
+}
+
+/// Of every gradient, and of dropout forward.
+TEST(VerifyLibrary, BlocksOfAttention) {
+  const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 8, 2, 16}, F}, rng{{2}, I};
+  const OneCommand windowed(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k},
+                            {1, bits(0.25), 4, bits(2), 8});
+  EXPECT_EQ(windowed.after(), "accepted");
+  const OneCommand dropping(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, rng},
+                            {1, bits(0.25), 0, 0, bits(0.1), 7, 8});
+  EXPECT_EQ(dropping.after(), "accepted");
+  EXPECT_THAT(dropping.after(param(6, 0)), HasSubstr("has blocks of 0 rows"));
+  const OneCommand capped(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}},
+                          {1, bits(0.25), 4, bits(2), 8});
+  EXPECT_THAT(capped.after(), HasSubstr("5 params"));
 }
 
 TEST(VerifyLibrary, AttentionBackward) {

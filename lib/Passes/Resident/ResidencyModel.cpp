@@ -160,7 +160,12 @@ void ResidencyModel::addLiveBytes(const Segment &segment) {
 template <typename AttentionOpT>
 static ::ds::rt::AttentionForm attentionForm(AttentionOpT op, bool isGradient) {
   const bool isFast = getMachine(op->template getParentOfType<ModuleOp>()).hasFastAttention;
-  return {isGradient, op.getCausal(), isFast, op.getWindow() || op.getCap(), op.getDropout().has_value()};
+  return {isGradient,
+          op.getCausal(),
+          isFast,
+          op.getWindow(),
+          op.getDropout().has_value(),
+          op.getSlopes() != nullptr};
 }
 
 /// What cuDNN will be given for an attention of 16 bits: what dropout leaves of a piece, and little else.

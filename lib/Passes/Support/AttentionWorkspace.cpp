@@ -80,9 +80,9 @@ bool mlir::ds::isFastGradient(CallOp op) { return paramsOf(RuntimeCall(op)).isFa
 uint64_t mlir::ds::usualWorkspaceBytes(CallOp op, bool isFast) {
   const RuntimeCall call(op);
   rt::AttentionParams params = paramsOf(call);
-  const bool mayHaveBlocks = !isFast && !params.window && !params.cap && !params.dropout;
   params.isFast = isFast;
-  params.block = mayHaveBlocks ? rt::attentionBlockSize(rt::attentionSizes(call.operands())) : std::nullopt;
+  params.block = rt::attentionBlockSize(rt::attentionSizes(call.operands()),
+                                        rt::attentionForm(call.function, call.operands(), params));
   const auto pieces = rt::attentionPieces(call.function, call.operands(), params);
   return pieces ? pieces->workspaceBytes : 0;
 }

@@ -11,20 +11,16 @@ namespace ds::rt {
 namespace {
 
 /// Bytes of the scores of one key head that are not cut into blocks, and of a block; 2^29 scores at most,
-/// which 32 bits can count. Usual is a block of fewer bytes.
-constexpr uint64_t kMostScores = uint64_t(1) << 30, kUsualBlockScores = uint64_t(256) << 20;
-/// Rows of blocks that are computed before larger ones are taken: their number grows with the square.
-constexpr int64_t kUsualBlockRows = 16;
-constexpr int64_t kBlockRound = 128; ///< of which a block is a multiple, as tiles of engines are
-constexpr uint64_t kSumRows = 64;    ///< queries of an engine's tile
-constexpr uint64_t kFixed = 512;     ///< bytes of counters and descriptors that engines ask for besides
-constexpr int64_t kVector = 8;       ///< 16-bit elements in 16 bytes, which the engines load at once
-constexpr int64_t kMaskVector = 4;   ///< f32 elements in 16 bytes
-constexpr uint64_t kMaxHead = 256;   ///< of any engine
+/// which 32 bits can count.
+constexpr uint64_t kMostScores = uint64_t(1) << 30;
+constexpr uint64_t kBlockRound = 128; ///< of which a block is a multiple, as tiles of engines are
+constexpr uint64_t kSumRows = 64;     ///< queries of an engine's tile
+constexpr uint64_t kFixed = 512;      ///< bytes of counters and descriptors that engines ask for besides
+constexpr int64_t kVector = 8;        ///< 16-bit elements in 16 bytes, which the engines load at once
+constexpr int64_t kMaskVector = 4;    ///< f32 elements in 16 bytes
+constexpr uint64_t kMaxHead = 256;    ///< of any engine
 
 using Sizes = AttentionSizes;
-
-uint64_t divideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
 
 bool isNarrow(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
@@ -39,6 +35,14 @@ bool isAlignedMask(const Buffer &mask) {
   const auto isAligned = [&](size_t d) { return mask.shape[d] == 1 || mask.strides[d] % kMaskVector == 0; };
   return mask.strides[3] == 1 && isAligned(0) && isAligned(1);
 }
+
+/// Bytes of so many scores of one key head, or of what dropout leaves of them.
+uint64_t scoreBytes(const Sizes &s, uint64_t queries, uint64_t keys) {
+  return 2 * (s.heads / s.groups) * queries * keys;
+}
+
+/// Whether something is kept of each score: a gradient in 16 bits, and what dropout leaves.
+bool keepsScores(const AttentionForm &form) { return form.drops || (form.isGradient && !form.isFast); }
 
 /// Bytes of the gradients of keys and values for each query head, in whole tiles, where several share one.
 uint64_t sharedBytes(const Sizes &s, uint64_t batch, uint64_t heads) {
@@ -76,33 +80,51 @@ AttentionPieces pieceOf(const Sizes &s, uint64_t batch, uint64_t groups, const K
         alignTo(4 * batch * heads * alignTo(s.queries, kSumRows) * s.size, kAttentionAlignment);
     engine += scratch.querySums + sharedBytes(s, batch, heads); // on sm_80 engines have sums of their own
   }
-  return {static_cast<int64_t>(batch), static_cast<int64_t>(groups), std::nullopt, scratch,
+  return {static_cast<int64_t>(batch),
+          static_cast<int64_t>(groups),
+          std::nullopt,
+          false,
+          scratch,
           alignTo(scratch.bytes() + engine, kAttentionAlignment)};
 }
 
-/// One key head in blocks of `block` queries and keys.
-AttentionPieces blocksOf(const Sizes &s, uint64_t block) {
-  const uint64_t heads = s.heads / s.groups, queries = std::min(block, s.queries),
-                 keys = std::min(block, s.keys);
+/// Queries and keys that a block has at most.
+std::pair<uint64_t, uint64_t> blockSizes(const Sizes &s, const AttentionForm &form, uint64_t block) {
+  const uint64_t queries = std::min(block, s.queries);
+  uint64_t keys = 0;
+  if (!isCutByQueries(s, form))
+    return {queries, std::min(block, s.keys)};
+  for (const AttentionBlock &each : attentionBands(s, form, static_cast<int64_t>(block)))
+    keys = std::max(keys, static_cast<uint64_t>(each.keys));
+  return {queries, keys};
+}
+
+/// One key head in blocks of `block` queries.
+AttentionPieces blocksOf(const Sizes &s, const AttentionForm &form, uint64_t block) {
+  const uint64_t heads = s.heads / s.groups;
+  const bool isByQueries = isCutByQueries(s, form);
+  const auto [queries, keys] = blockSizes(s, form, block);
   const auto bytes = [&](uint64_t width, uint64_t rows) {
     return alignTo(width * rows * s.size, kAttentionAlignment);
   };
   AttentionScratch scratch;
-  scratch.rowSums = alignTo(4 * heads * queries, kAttentionAlignment);
-  scratch.querySums = bytes(4, heads * queries);
-  scratch.keySums = scratch.valueSums = bytes(4, s.keys);
-  scratch.queryPart = bytes(2, heads * queries);
-  scratch.keyPart = scratch.valuePart = bytes(2, keys);
-  Sizes one = s;
-  one.queries = queries;
-  one.keys = keys;
-  return {1, 1, static_cast<int64_t>(block), scratch,
-          alignTo(scratch.bytes() + gradientBytes(one, 1, heads), kAttentionAlignment)};
-}
-
-/// Bytes of the scores of one key head.
-uint64_t scoreBytes(const Sizes &s, uint64_t queries, uint64_t keys) {
-  return 2 * (s.heads / s.groups) * queries * keys;
+  uint64_t engine = kFixed;
+  if (form.drops)
+    scratch.dropMask = alignTo(scoreBytes(s, queries, keys), kAttentionAlignment);
+  if (form.isGradient) {
+    scratch.rowSums = alignTo(4 * heads * queries, kAttentionAlignment);
+    scratch.querySums = isByQueries ? 0 : bytes(4, heads * queries);
+    scratch.keySums = scratch.valueSums = bytes(4, s.keys);
+    scratch.queryPart = isByQueries ? 0 : bytes(2, heads * queries);
+    scratch.keyPart = scratch.valuePart = bytes(2, keys);
+    scratch.blockLse = form.hasSlopes ? scratch.rowSums : 0;
+    Sizes one = s;
+    one.queries = queries;
+    one.keys = keys;
+    engine = gradientBytes(one, 1, heads);
+  }
+  return {1,           1,       static_cast<int64_t>(block),
+          isByQueries, scratch, alignTo(scratch.bytes() + engine, kAttentionAlignment)};
 }
 
 /// The largest piece within `usual` bytes: whole samples if one fits, else key heads of one sample. Pieces
@@ -119,76 +141,149 @@ AttentionPieces cut(const Sizes &s, const Kind &kind, uint64_t usual) {
   return pieceOf(s, 1, 1, kind);
 }
 
-/// Whether a piece of one key head, not cut into blocks, would keep more than one can: a score in 16 bits of
-/// exact gradients, and what dropout leaves of each.
-bool isTooLong(const Sizes &s, const AttentionForm &form) {
-  const bool keepsScores = form.drops || (form.isGradient && !form.isFast);
-  return keepsScores && scoreBytes(s, s.queries, s.keys) >= 2 * kMostScores;
+/// Whether one key head, or the largest of its blocks, keeps more than engines can count.
+bool isTooLong(const Sizes &s, const AttentionForm &form, std::optional<int64_t> block) {
+  const auto [queries, keys] =
+      block ? blockSizes(s, form, static_cast<uint64_t>(*block)) : std::pair(s.queries, s.keys);
+  return keepsScores(form) && scoreBytes(s, queries, keys) >= 2 * kMostScores;
+}
+
+/// Pieces that are not cut into blocks.
+AttentionPieces piecesOf(const Sizes &s, const AttentionForm &form, uint64_t usual) {
+  if (!form.isGradient && !form.drops)
+    return pieceOf(s, s.batch, s.groups, {PieceKind::Forward, false});
+  const PieceKind kind = !form.isGradient ? PieceKind::Forward
+                         : form.isFast    ? PieceKind::Fast
+                                          : PieceKind::Exact;
+  return cut(s, {kind, form.drops}, usual);
 }
 
 /// Why engines do not take an attention of these sizes, if they do not.
-std::optional<AttentionRefusal> sizeRefusal(const Sizes &s, bool causal) {
+std::optional<AttentionRefusal> sizeRefusal(const Sizes &s, const AttentionForm &form) {
   if (s.batch * s.queries * s.keys * s.heads == 0)
     return AttentionRefusal::Empty;
   if (s.size % kVector != 0 || s.size > kMaxHead)
     return AttentionRefusal::HeadSize;
-  if (causal && s.queries > s.keys) // the first queries see no key: engines divide by their sum
-    return AttentionRefusal::Blind;
-  return std::nullopt;
+  // The first queries see no key, by whose sum engines would divide: they stand before the first one.
+  const uint64_t reach = form.isCausal ? 1
+                         : form.window ? static_cast<uint64_t>(*form.window)
+                                       : s.queries + 1;
+  return s.queries >= s.keys + reach ? std::optional(AttentionRefusal::Blind) : std::nullopt;
+}
+
+/// Bytes of a usual block's scores.
+constexpr uint64_t kUsualBlockScores = uint64_t(256) << 20;
+/// Rows of blocks that are computed before larger ones are taken: their number grows with the square.
+constexpr uint64_t kUsualBlockRows = 16;
+/// Queries that are enough work, where a window is shorter: more would see each other's keys in vain.
+constexpr uint64_t kFewRows = 1024;
+
+uint64_t divideUp(uint64_t a, uint64_t b) { return (a + b - 1) / b; }
+
+/// A window that hides keys that there are.
+std::optional<uint64_t> windowOf(const Sizes &s, const AttentionForm &form) {
+  const uint64_t all = form.isCausal ? s.keys : std::max(s.queries, s.keys);
+  return form.window && static_cast<uint64_t>(*form.window) < all
+             ? std::optional(static_cast<uint64_t>(*form.window))
+             : std::nullopt;
+}
+
+/// Keys that some block of `rows` queries may have.
+uint64_t bandKeys(const Sizes &s, const AttentionForm &form, uint64_t rows) {
+  const std::optional<uint64_t> window = windowOf(s, form);
+  if (!window)
+    return s.keys;
+  const uint64_t reach = *window - 1, past = s.keys > s.queries ? s.keys - s.queries : 0;
+  const uint64_t unseen = past > reach ? past - reach : 0;
+  // Keys before the first that is seen, down to a multiple of the unit; unsigned numbers wrap by whole units.
+  const uint64_t aligned = (s.keys - s.queries - reach) % kAttentionBlockUnit;
+  return std::min<uint64_t>(s.keys, rows + (form.isCausal ? 1 : 2) * reach + unseen + aligned);
+}
+
+/// The largest power of two, at least a round, that is usual, or that is not yet `many` and can be.
+template <typename BytesFn, typename ManyFn>
+uint64_t grow(const BytesFn &bytes, const ManyFn &areMany) {
+  uint64_t block = kBlockRound;
+  while (bytes(2 * block) <= kUsualBlockScores || (areMany(block) && bytes(2 * block) <= kMostScores))
+    block *= 2;
+  return block;
 }
 
 } // namespace
 
-std::optional<int64_t> attentionBlockSize(const AttentionSizes &s) {
-  if (s.groups == 0 || scoreBytes(s, s.queries, s.keys) <= kMostScores)
+bool isCutByQueries(const AttentionSizes &s, const AttentionForm &form) {
+  return !form.isGradient || windowOf(s, form);
+}
+
+std::optional<int64_t> attentionBlockSize(const AttentionSizes &s, const AttentionForm &form) {
+  if (s.groups == 0 || !keepsScores(form) || scoreBytes(s, s.queries, s.keys) <= kMostScores)
     return std::nullopt;
-  const uint64_t longer = std::max(s.queries, s.keys);
-  uint64_t block = kBlockRound;
-  const auto mayGrow = [&](uint64_t most) { return scoreBytes(s, 2 * block, 2 * block) <= most; };
-  while (mayGrow(kUsualBlockScores) || (longer > block * kUsualBlockRows && mayGrow(kMostScores)))
-    block *= 2;
-  const uint64_t count = divideUp(longer, block);
-  return static_cast<int64_t>(alignTo(divideUp(longer, count), kBlockRound));
+  uint64_t whole = std::max(s.queries, s.keys), block = 0;
+  if (isCutByQueries(s, form)) {
+    whole = s.queries;
+    const uint64_t sharers = windowOf(s, form).value_or(whole), most = std::max(sharers, kFewRows);
+    const auto bytes = [&](uint64_t rows) { return scoreBytes(s, rows, bandKeys(s, form, rows)); };
+    block = grow([&](uint64_t rows) { return rows >= 2 * most ? UINT64_MAX : bytes(rows); },
+                 [&](uint64_t rows) { return sharers > rows * kUsualBlockRows; });
+  } else {
+    block = grow([&](uint64_t rows) { return scoreBytes(s, rows, rows); },
+                 [&](uint64_t rows) { return whole > rows * kUsualBlockRows; });
+  }
+  const uint64_t count = divideUp(whole, block);
+  return static_cast<int64_t>(alignTo(divideUp(whole, count), kBlockRound));
 }
 
 std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool causal, int64_t block) {
   std::vector<AttentionBlock> blocks;
+  const int64_t shift = keys - queries;
   for (int64_t q = 0; q < queries; q += block) {
-    const int64_t rows = std::min(block, queries - q), open = causal ? q + (keys - queries) : keys;
-    AttentionBlock next{q, rows, 0, 0, false, true, false, q == 0, q + rows == queries};
-    for (int64_t k = 0; k < open; k += block) {
-      next.firstKey = k;
-      next.keys = std::min(block, open - k);
-      next.endsQueries = !causal && k + next.keys == open;
-      blocks.push_back(next);
-      next.beginsQueries = false;
-    }
-    if (!causal)
-      continue;
-    next.firstKey = open;
-    next.keys = rows;
-    next.isDiagonal = next.endsQueries = next.beginsKeys = true;
-    blocks.push_back(next);
+    const int64_t rows = std::min(block, queries - q), open = causal ? q + shift : keys;
+    const bool isFirst = q == 0, isLast = q + rows == queries;
+    const auto add = [&](int64_t k, int64_t count, bool isCausal) {
+      const bool hasBegun = isCausal ? false : !isFirst;
+      blocks.push_back({q, rows, k, count, q + shift - k, isCausal, k == 0,
+                        k + count == (causal ? open + rows : keys), hasBegun ? count : 0,
+                        isLast ? count : 0});
+    };
+    for (int64_t k = 0; k < open; k += block)
+      add(k, std::min(block, open - k), false);
+    if (causal)
+      add(open, rows, true);
+  }
+  return blocks;
+}
+
+std::vector<AttentionBlock> attentionBands(const AttentionSizes &s, const AttentionForm &form, int64_t rows) {
+  const auto queries = static_cast<int64_t>(s.queries), keys = static_cast<int64_t>(s.keys);
+  const int64_t shift = keys - queries,
+                before = static_cast<int64_t>(windowOf(s, form).value_or(s.queries + s.keys)) - 1;
+  const auto firstOf = [&](int64_t q) {
+    const int64_t first = std::max<int64_t>(0, q + shift - before);
+    return q == 0 ? 0 : first - first % kAttentionBlockUnit;
+  };
+  std::vector<AttentionBlock> blocks;
+  int64_t summed = 0; // keys from the first of all on
+  for (int64_t q = 0; q < queries; q += rows) {
+    const int64_t count = std::min(rows, queries - q), first = firstOf(q), next = q + count,
+                  end = std::min(keys, next + shift + (form.isCausal ? 0 : before)),
+                  ended = next == queries ? end : std::min(end, firstOf(next));
+    blocks.push_back({q, count, first, end - first, q + shift - first, form.isCausal, true, true,
+                      summed - first, ended - first});
+    summed = end;
   }
   return blocks;
 }
 
 std::optional<AttentionPieces> attentionPieces(const AttentionSizes &sizes, const AttentionForm &form,
                                                uint64_t usual) {
-  if (sizeRefusal(sizes, form.isCausal))
+  if (sizeRefusal(sizes, form))
     return std::nullopt;
-  const std::optional<int64_t> block = attentionBlockSize(sizes);
-  const bool hasForm = form.hasBand || form.drops;
-  if (form.isGradient && !form.isFast && !hasForm && block)
-    return blocksOf(sizes, static_cast<uint64_t>(*block));
-  if (isTooLong(sizes, form))
+  const std::optional<int64_t> block = attentionBlockSize(sizes, form);
+  if (isTooLong(sizes, form, block))
     return std::nullopt;
-  if (!form.isGradient && !form.drops)
-    return pieceOf(sizes, sizes.batch, sizes.groups, {PieceKind::Forward, false});
-  const PieceKind kind = !form.isGradient ? PieceKind::Forward
-                         : form.isFast    ? PieceKind::Fast
-                                          : PieceKind::Exact;
-  return cut(sizes, {kind, form.drops}, usual);
+  if (block)
+    return blocksOf(sizes, form, static_cast<uint64_t>(*block));
+  return piecesOf(sizes, form, usual);
 }
 
 AttentionSizes attentionSizes(std::span<const Buffer *const> operands) {
@@ -208,9 +303,14 @@ static bool areAligned(LibraryFn fn, std::span<const Buffer *const> operands) {
   return true;
 }
 
-static AttentionForm formOf(LibraryFn fn, const AttentionParams &params) {
-  return {fn == LibraryFn::AttentionBackward, params.isCausal, params.isFast, params.window || params.cap,
-          params.dropout.has_value()};
+AttentionForm attentionForm(LibraryFn fn, std::span<const Buffer *const> operands,
+                            const AttentionParams &params) {
+  return {fn == LibraryFn::AttentionBackward,
+          params.isCausal,
+          params.isFast,
+          params.window,
+          params.dropout.has_value(),
+          attentionExtras(fn, operands).slopes != nullptr};
 }
 
 std::optional<AttentionRefusal> attentionRefusal(LibraryFn fn, std::span<const Buffer *const> operands,
@@ -218,23 +318,23 @@ std::optional<AttentionRefusal> attentionRefusal(LibraryFn fn, std::span<const B
   using enum AttentionRefusal;
   const AttentionExtras extras = attentionExtras(fn, operands);
   const Sizes s = attentionSizes(operands);
+  const AttentionForm form = attentionForm(fn, operands, params);
+  const std::optional<int64_t> block = params.block;
   // Masks of all blocks start on 16 bytes, those behind the keys that every query sees too.
-  const bool isShifted = params.block && params.isCausal && (s.keys - s.queries) % kMaskVector != 0;
+  const bool isShifted =
+      block && !isCutByQueries(s, form) && params.isCausal && (s.keys - s.queries) % kMaskVector != 0;
   const std::pair<AttentionRefusal, bool> forms[] = {{SinglePrecision, !isNarrow(operands[0]->dtype)},
                                                      {Slopes, extras.slopes && s.queries != s.keys}};
   for (const auto &[refusal, holds] : forms)
     if (holds)
       return refusal;
-  if (const std::optional<AttentionRefusal> refusal = sizeRefusal(s, params.isCausal))
+  if (const std::optional<AttentionRefusal> refusal = sizeRefusal(s, form))
     return refusal;
-  // The first query stands before the first key by as many keys as there are fewer.
-  if (params.window && s.queries >= s.keys + static_cast<uint64_t>(*params.window))
-    return Blind;
   if (extras.mask && (!isAlignedMask(*extras.mask) || isShifted))
     return Mask;
   if (!areAligned(fn, operands))
     return Alignment;
-  return !params.block && isTooLong(s, formOf(fn, params)) ? std::optional(Length) : std::nullopt;
+  return isTooLong(s, form, block) ? std::optional(Length) : std::nullopt;
 }
 
 const char *spell(AttentionRefusal refusal) {
@@ -254,7 +354,7 @@ const char *spell(AttentionRefusal refusal) {
   case AttentionRefusal::Engine:
     return "gradients under a cap or of heads above 128 before sm_90";
   case AttentionRefusal::Length:
-    return "so many scores without blocks";
+    return "so many scores of one key head";
   case AttentionRefusal::Empty:
     return "no elements";
   }
@@ -266,13 +366,10 @@ std::optional<AttentionPieces> attentionPieces(LibraryFn fn, std::span<const Buf
   if (attentionRefusal(fn, operands, params))
     return std::nullopt;
   const Sizes s = attentionSizes(operands);
+  const AttentionForm form = attentionForm(fn, operands, params);
   if (params.block)
-    return blocksOf(s, static_cast<uint64_t>(*params.block));
-  AttentionForm form = formOf(fn, params);
-  const bool isExact = form.isGradient && !form.isFast;
-  if (isExact) // a command without a block is not cut into any
-    return cut(s, {PieceKind::Exact, form.drops}, usual);
-  return attentionPieces(s, form, usual);
+    return blocksOf(s, form, static_cast<uint64_t>(*params.block));
+  return piecesOf(s, form, usual);
 }
 
 } // namespace ds::rt

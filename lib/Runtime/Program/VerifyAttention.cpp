@@ -17,23 +17,23 @@ static Status verifyDropout(const OperandChecker &c, unsigned first) {
 }
 
 /// Causality and scale; of a form with a window, a cap or dropout the first two of these, and dropout where
-/// there is one; of a gradient, the size of its blocks or that it is fast.
+/// there is one; the size of blocks of a gradient and of dropout, or that a gradient is fast.
 static Status verifyParams(const OperandChecker &c, unsigned least, unsigned most) {
   const bool isGradient = static_cast<LibraryFn>(c.command.callee) == LibraryFn::AttentionBackward;
-  const bool hasBlock = isGradient && c.numParams() % 2 != 0;
+  const bool hasBlock = c.numParams() % 2 != 0;
   const unsigned others = c.numParams() - (hasBlock ? kAttentionBlockParams : 0);
   const bool hasDropout = others == kAttentionParams + kAttentionFormParams + kAttentionDropoutParams;
   const bool hasForm = hasDropout || others == kAttentionParams + kAttentionFormParams;
-  const bool isKnown = hasForm || (hasBlock && others == kAttentionParams);
+  const bool isKnown =
+      isGradient ? hasForm || (hasBlock && others == kAttentionParams) : hasDropout || (hasForm && !hasBlock);
   DS_CHECK(c.counts(least, most, isKnown ? c.numParams() : kAttentionParams));
   DS_CHECK(c.flag(0));
   if (!std::isfinite(std::bit_cast<double>(c.param(1))))
     return refuse("{} has a scale that is not finite", c.where());
-  if (hasBlock && (c.param(others) < 0 || c.param(others) % kAttentionBlockUnit != 0))
+  const int64_t leastBlock = isGradient ? kFastGradient : 1;
+  if (hasBlock && (c.param(others) < leastBlock || c.param(others) % kAttentionBlockUnit != 0))
     return refuse("{} has blocks of {} rows, expected a multiple of {}", c.where(), c.param(others),
                   kAttentionBlockUnit);
-  if (hasBlock && hasForm && c.param(others) != kFastGradient)
-    return refuse("{} has blocks beside a window, a cap or dropout", c.where());
   if (!hasForm)
     return {};
   if (c.param(2) < 0)

@@ -20,7 +20,7 @@ struct Form {
   bool joined = false;                   ///< q, k and v are columns of one matrix
   int64_t moreKeys = 0;                  ///< than rows
   std::vector<int64_t> mask = {};        ///< its sizes; empty: there is none
-  int64_t block = 0;                     ///< of the gradient; 0: it is not cut into blocks
+  int64_t block = 0;                     ///< of the gradient, and of dropout; 0: nothing is cut into blocks
   bool fast = false;                     ///< the gradient may be added up in any order
   int64_t window = 0;                    ///< 0: none
   double cap = 0;                        ///< of scores; 0: none
@@ -101,7 +101,7 @@ struct Attention {
       params.insert(params.end(), {f.window, test::bits(f.cap)});
     if (f.dropout != 0)
       params.insert(params.end(), {test::bits(f.dropout), 6});
-    if (f.block > 0 && function == LibraryFn::AttentionBackward)
+    if (f.block > 0 && (f.dropout != 0 || function == LibraryFn::AttentionBackward))
       params.push_back(f.block);
     if (f.fast && function == LibraryFn::AttentionBackward)
       params.push_back(kFastGradient);

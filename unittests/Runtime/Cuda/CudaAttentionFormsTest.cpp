@@ -63,6 +63,47 @@ TEST_F(CudaAttention, Dropout) {
   check({.batch = 1, .heads = 8, .groups = 4, .workspace = 84736, .dropout = 0.3}, run);
 }
 
+/// With a window a block has the keys that its queries see, else as many keys as queries. Slopes count from a
+/// block's own rows and columns, and dropout draws the numbers of its part of the matrix.
+TEST_F(CudaAttention, LongFormsInBlocks) {
+  const std::string run = "cudnnBackendExecute engine 2\n", parts = "cuLaunchKernel ds_attention_parts_bf16";
+  const auto in = [](Form form) {
+    form.block = 8;
+    return form;
+  };
+  check(in({.rows = 36, .cap = 0.75}), run + parts);
+  check(in({.rows = 36, .groups = 2, .causal = false, .cap = 1.5}), run + parts);
+  check(in({.rows = 36, .slopes = true}), "cuLaunchKernel ds_attention_shift");
+  check(in({.rows = 20, .groups = 2, .causal = false, .mask = {2, 4, 20, 20}, .cap = 2, .slopes = true}));
+  for (const int64_t window : {1, 3, 8, 11, 30, 60}) {
+    check(in({.rows = 36, .window = window}), run + parts);
+    check(in({.rows = 36, .groups = 2, .causal = false, .window = window}), run + parts);
+  }
+  check(in({.rows = 20, .groups = 2, .dtype = DType::F16, .joined = true, .window = 5, .slopes = true}));
+  check(in({.rows = 20, .moreKeys = 13, .window = 6}), run + parts); // the first keys are seen by nobody
+  check(in({.rows = 20, .causal = false, .moreKeys = 12, .mask = {2, 4, 20, 32}, .window = 9}), run + parts);
+  check(in({.rows = 28, .causal = false, .moreKeys = -8, .window = 9}), run + parts);
+  const std::string drawn = "cuLaunchKernel ds_attention_mask_bf16";
+  check(in({.rows = 20, .dropout = 0.25}), drawn);
+  check(in({.rows = 20, .groups = 2, .causal = false, .dropout = 0.25}), drawn);
+  check(in({.rows = 20, .window = 5, .slopes = true, .dropout = 0.5}), drawn);
+  check(in({.rows = 20, .groups = 1, .moreKeys = 8, .cap = 2, .dropout = 0.1}), drawn);
+}
+
+/// 36 queries in blocks of 8 that see 5 keys each: five blocks of 8, 16 and 4 of engines' sizes, and not the
+/// fifteen of all causal ones.
+TEST_F(CudaAttention, AWindowLeavesFewBlocks) {
+  const Attention a{{.batch = 1, .rows = 36, .heads = 1, .groups = 1, .block = 8, .window = 5}};
+  ASSERT_TRUE(load(a.b.program));
+  dsFakeCalls();
+  ASSERT_TRUE(executor->run(0));
+  const std::string calls = dsFakeCalls();
+  size_t parts = 0;
+  for (size_t at = 0; (at = calls.find("ds_attention_parts", at)) != std::string::npos; ++at)
+    ++parts;
+  EXPECT_EQ(parts, 5u);
+}
+
 TEST_F(CudaAttention, LeavesQueriesThatSeeNothingToTheKernels) {
   ASSERT_TRUE(load(Attention({.rows = 20, .causal = false, .moreKeys = -8, .window = 8}).b.program));
   EXPECT_THAT(device->describe(), HasSubstr("kernels (cuDNN is not asked for queries that see no key)"));

@@ -21,10 +21,11 @@ protected:
         }
   }
 
-  static void compileGradient(const Form &form) {
+  static void compileGradient(const Form &form, const std::vector<int> &architectures = {80, 90}) {
     Form whole = form;
     whole.rowsOfAll = 0;
-    for (int architecture : {80, 90})
+    whole.slopes = false; // which take no memory, and of which only a whole has as many keys as queries
+    for (int architecture : architectures)
       compile(form, true, architecture, piecesOf(whole, true));
   }
 
@@ -116,6 +117,28 @@ TEST_F(CudnnForms, BlocksOfALongGradient) {
       form.rowsOfAll = 1000;
       compileGradient(form);
     }
+}
+
+/// Blocks by queries have a window that reaches before their first query, and more keys than queries; others
+/// are causal on the diagonal and see all else.
+TEST_F(CudnnForms, BlocksOfLongForms) {
+  const auto of = [](int64_t queries, int64_t keys, bool causal) {
+    Form form{1, queries, keys, 4, 2, 64, causal};
+    form.rowsOfAll = 1000;
+    return form;
+  };
+  Form band = of(104, 360, true), both = of(128, 640, false), full = of(104, 256, false);
+  band.window = both.window = 256;
+  compileGradient(band);
+  compileGradient(both);
+  band.slopes = true, band.dropout = 0.1;
+  compileGradient(band);
+  band.slopes = false, band.cap = 50;
+  compileGradient(band, {90});
+  full.slopes = true, full.dropout = 0.1;
+  compileGradient(full);
+  full.slopes = false, full.cap = 50;
+  compileGradient(full, {90});
 }
 
 TEST_F(CudnnForms, MasksInMemory) {

@@ -16,7 +16,7 @@
 namespace ds::rt {
 
 /// Params that all have; those of a window and a cap behind them, and of dropout behind those; at the end, of
-/// a gradient, whether it is in blocks or fast. Blocks have none of the forms.
+/// a gradient and of dropout the size of blocks, or of a gradient that it is fast.
 inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2, kAttentionDropoutParams = 2,
                           kAttentionBlockParams = 1;
 
@@ -38,7 +38,7 @@ struct AttentionParams {
   std::optional<int64_t> window = {}; ///< positions that a query sees: to one side, its own included
   std::optional<double> cap = {};     ///< of a score before masks
   std::optional<int64_t> block =
-      {};              ///< of a gradient by cuDNN: queries and keys of a block (AttentionPieces.h)
+      {};              ///< by cuDNN: queries of a block, and mostly its keys (AttentionPieces.h)
   bool isFast = false; ///< of a gradient by cuDNN: its terms may be added up in any order
   std::optional<AttentionDropout> dropout = {};
 };

@@ -16,6 +16,12 @@
 //        8192     F     F     D
 //       12288     F     F     F      D      10 blocks, of two engines
 //
+// A window leaves a piece of queries few keys, so that its scores are cut by queries alone, each piece with
+// the keys that it sees: the engine writes the gradients of its queries, and those of keys, which pieces
+// share, are added up as above. Of 131,072 queries in pieces of 4096, each of which sees 4096 keys, the third
+// has queries 8192 to 12287 and keys 4096 to 12287. Dropout forward, which keeps a number for each
+// probability, is cut by queries too.
+//
 // How it is cut follows from sizes alone, never from how much memory there is: bits depend on it.
 //
 // Where bits may differ from run to run ("attention": "fast"), the atomic operations are asked for: they add
@@ -51,12 +57,14 @@ inline constexpr uint64_t kUsualPieceBytes = uint64_t(256) << 20;
 /// What lies before an engine's own part of the workspace, each on kAttentionAlignment, in this order: what
 /// dropout leaves of a piece's probabilities, 1 or 0 for each in 16 bits; f32 sums of dout * out; the f32
 /// sums of gradients of a fast piece's queries, which it adds to, or of one block's, and of blocks those of
-/// all keys and values, and the parts of them that one block gives, in 16 bits. 0 where there is none.
+/// all keys and values, and the parts of them that one block gives, in 16 bits; of blocks with slopes the
+/// logarithms of their rows' sums, as rows and columns of the block count. 0 where there is none.
 struct AttentionScratch {
   uint64_t dropMask = 0;
   uint64_t rowSums = 0, querySums = 0, keySums = 0, valueSums = 0, queryPart = 0, keyPart = 0, valuePart = 0;
+  uint64_t blockLse = 0;
   uint64_t bytes() const {
-    return dropMask + rowSums + querySums + keySums + valueSums + queryPart + keyPart + valuePart;
+    return dropMask + rowSums + querySums + keySums + valueSums + queryPart + keyPart + valuePart + blockLse;
   }
 };
 
@@ -65,6 +73,7 @@ struct AttentionPieces {
   int64_t batch;                ///< samples
   int64_t groups;               ///< key heads, each with all query heads that read it; all where batch > 1
   std::optional<int64_t> block; ///< queries and keys of a block; none: a piece is not cut further
+  bool isByQueries;             ///< a block has the queries of `block` and all keys that they see
   AttentionScratch scratch;
   uint64_t workspaceBytes; ///< of the whole workspace, a multiple of kAttentionAlignment
 };
@@ -72,9 +81,10 @@ struct AttentionPieces {
 /// A block of the scores of one key head and its query heads.
 struct AttentionBlock {
   int64_t firstQuery, queries, firstKey, keys;
-  bool isDiagonal;                 ///< causal within itself, with as many keys as queries
+  int64_t own;                     ///< key of the block at which its first query stands, or would
+  bool isCausal;                   ///< within itself
   bool beginsQueries, endsQueries; ///< it is the first block of its queries, the last one
-  bool beginsKeys, endsKeys;       ///< likewise of its keys
+  int64_t summedKeys, endedKeys; ///< of its keys the first so many have had a block before, have none behind
 };
 
 /// What an attention is, whatever the layout of its operands.
@@ -87,22 +97,39 @@ struct AttentionSizes {
 /// The sizes of a command with these operands.
 AttentionSizes attentionSizes(std::span<const Buffer *const> operands);
 
-/// The blocks in the order in which they are computed: by queries, then by keys. Those that causality hides
-/// are left out. Requires no fewer keys than queries if `causal`.
-std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool causal, int64_t block);
-
-/// How large blocks are, where one key head's scores are too many for one piece: a power of two with at most
-/// 256 MiB of scores, or larger where there would be more than 16 rows of them, up to 1 GiB. Then equal ones.
-std::optional<int64_t> attentionBlockSize(const AttentionSizes &sizes);
-
 /// What a workspace depends on besides sizes.
 struct AttentionForm {
   bool isGradient = true;
   bool isCausal = false;
-  bool isFast = false;  ///< a gradient whose bits may differ from run to run
-  bool hasBand = false; ///< a window or a cap
-  bool drops = false;   ///< dropout
+  bool isFast = false;                ///< a gradient whose bits may differ from run to run
+  std::optional<int64_t> window = {}; ///< positions that a query sees: to one side, its own included
+  bool drops = false;                 ///< dropout
+  bool hasSlopes = false;
 };
+
+/// The blocks of `block` queries and keys in the order in which they are computed: by queries, then by keys.
+/// Those that causality hides are left out. Requires no fewer keys than queries if `causal`.
+std::vector<AttentionBlock> attentionBlocks(int64_t queries, int64_t keys, bool causal, int64_t block);
+
+/// The blocks of `rows` queries and the keys that they see, in the order of the queries. The first key of
+/// each is a multiple of kAttentionBlockUnit, and the first block has all keys that no query sees. Requires
+/// that each query sees a key.
+std::vector<AttentionBlock> attentionBands(const AttentionSizes &sizes, const AttentionForm &form,
+                                           int64_t rows);
+
+/// Whether what is cut into blocks is cut by queries alone: forward, and gradients with a window.
+bool isCutByQueries(const AttentionSizes &sizes, const AttentionForm &form);
+
+/// How large blocks are, where one key head's scores are too many for one piece: a power of two with at most
+/// 256 MiB of scores, or larger where there would be more than 16 rows of them, up to 1 GiB. Then equal ones.
+/// By queries it is their number, and with a window 16 blocks that see the same key are many. Nothing for
+/// forms that keep nothing of each score. A fast gradient with so much dropout is computed in blocks, as an
+/// exact one.
+std::optional<int64_t> attentionBlockSize(const AttentionSizes &sizes, const AttentionForm &form);
+
+/// The form of a command with these operands and params (Library.h).
+AttentionForm attentionForm(LibraryFn fn, std::span<const Buffer *const> operands,
+                            const AttentionParams &params);
 
 /// As below, with operands of 16 bits that lie as the engines want them.
 std::optional<AttentionPieces> attentionPieces(const AttentionSizes &sizes, const AttentionForm &form,
@@ -117,7 +144,7 @@ enum class AttentionRefusal {
   Mask,            ///< of samples, heads or blocks that begin at no multiple of 4 elements
   Blind,           ///< some queries see no key: causal or with a window, with more queries than keys
   Engine,          ///< of the compiler alone: the GPU that is compiled for has no engine for such a gradient
-  Length,          ///< more scores of a key head than one piece can have, in a program that says no block
+  Length,          ///< more scores of a key head than a piece, or the smallest block, can have
   Empty
 };
 

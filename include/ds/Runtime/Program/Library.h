@@ -23,7 +23,7 @@
 //     leaves it as it is. Such a product has no bias, and b two dimensions; with 3 it is one with GELU's
 //     gradient, else without activation and all matrices have two.
 //   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes][, generator]
-//                         params: causal, scale (double)[, window, cap (double)[, dropout (double), id]]
+//                         params: causal, scale[, window, cap[, dropout, id[, block]]]; the reals are doubles
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
 //     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
@@ -40,8 +40,8 @@
 //                         params: as forward[, block]
 //     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
 //     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
-//     block > 0, a multiple of 8, without window, cap and dropout: on a GPU cuDNN computes blocks of so many
-//     queries and keys, whose parts are added up in f32 (AttentionPieces.h); elsewhere it changes nothing.
+//     block > 0, a multiple of 8: on a GPU cuDNN computes blocks of so many queries and keys; with a window,
+//     and forward, of so many queries and the keys that they see (AttentionPieces.h). Elsewhere: nothing.
 //     block = 0: there cuDNN may add up the gradient of the queries in any order, so that two runs may differ
 //     in bits.
 //   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
