@@ -2,10 +2,12 @@
 #include "Cuda/Binding/Choices.h"
 
 #include "ds/Runtime/Comm/Communicator.h"
+#include "ds/Support/Processors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
@@ -182,6 +184,51 @@ TEST_F(ChoicesTest, WhatIsKeptIsPrepared) {
   EXPECT_THAT(prepared, testing::UnorderedElementsAre(std::pair(std::string("a"), Value{1}),
                                                       std::pair(std::string("b"), Value{1})));
   EXPECT_EQ(second.taken, (std::map<std::string, uint64_t>{{"a", 1}, {"b", 1}, {"c", 2}}));
+}
+
+/// Every part is done once before its problem is chosen, of no more problems at once than there are
+/// processors, and of none that is kept; choices come in the order in which they always do.
+TEST_F(ChoicesTest, WhatIsChosenIsDoneAhead) {
+  std::mutex mutex;
+  std::map<std::string, int> done;
+  const auto settleWith = [&](Member &member, const std::vector<std::string> &problems) {
+    AlgorithmCache cache = AlgorithmCache::open();
+    Choices choices;
+    for (const std::string &key : problems) {
+      Choice choice = member.describe(key);
+      choice.choose = [&, key](bool byTime) -> Result<Value> {
+        EXPECT_TRUE(byTime);
+        EXPECT_EQ(done[key], 3);
+        int open = 0;
+        for (const auto &[other, parts] : done)
+          open += parts > 0 &&
+                  std::find(member.chosen.begin(), member.chosen.end(), other) == member.chosen.end();
+        EXPECT_LE(open, static_cast<int>(processorsLeft(processorShare())));
+        member.chosen.push_back(key);
+        return Value{member.choice};
+      };
+      choice.ahead = [&, key](bool) {
+        const auto part = [&, key] {
+          const std::lock_guard lock(mutex);
+          ++done[key];
+        };
+        return std::vector<std::function<void()>>{part, part, part};
+      };
+      choices.add(choice);
+    }
+    ASSERT_TRUE(choices.settle(nullptr, cache));
+  };
+  std::vector<std::string> problems;
+  for (char name = 'a'; name <= 'z'; ++name)
+    problems.emplace_back(1, name);
+  Member first{{}, 1}, second{{}, 2};
+  settleWith(first, problems);
+  EXPECT_EQ(first.chosen, problems);
+  problems.push_back("new");
+  done.clear();
+  settleWith(second, problems);
+  EXPECT_THAT(second.chosen, ElementsAre("new"));
+  EXPECT_EQ(done, (std::map<std::string, int>{{"new", 3}}));
 }
 
 TEST_F(ChoicesTest, AProblemIsTheFirstRanksThatHasIt) {

@@ -25,24 +25,18 @@ void Choices::index() {
   }
 }
 
-/// Every rank does this for what its own cache has, which is what will be taken unless others keep something
-/// else.
-void Choices::prepareKept(const AlgorithmCache &cache, const std::function<void()> &enter) const {
-  std::vector<std::pair<const Choice *, const Choice::Value *>> kept;
-  for (const std::string &key : keys) {
-    const std::vector<Choice::Value> &values = cache.find(key);
-    if (const Choice *choice = byKey.at(key).front(); choice->prepare && !values.empty())
-      kept.emplace_back(choice, &values.front());
-  }
+/// Does all jobs, on this thread and others.
+static void doAll(const std::vector<std::function<void()>> &jobs, size_t mostThreads,
+                  const std::function<void()> &enter) {
   std::atomic<size_t> next{0};
   const auto work = [&] {
     if (enter)
       enter();
-    for (size_t i; (i = next++) < kept.size();)
-      kept[i].first->prepare(*kept[i].second);
+    for (size_t i; (i = next++) < jobs.size();)
+      jobs[i]();
   };
   std::vector<std::thread> threads;
-  const size_t most = std::min<size_t>(kept.size(), processorsLeft(processorShare()));
+  const size_t most = std::min(jobs.size(), mostThreads);
   try {
     while (threads.size() + 1 < most)
       threads.emplace_back(work);
@@ -51,6 +45,35 @@ void Choices::prepareKept(const AlgorithmCache &cache, const std::function<void(
   work();
   for (std::thread &thread : threads)
     thread.join();
+}
+
+/// Every rank does this for what its own cache has, which is what will be taken unless others keep something
+/// else.
+Choices::Jobs Choices::keptJobs(const AlgorithmCache &cache) const {
+  Jobs jobs;
+  for (const std::string &key : keys) {
+    const std::vector<Choice::Value> &values = cache.find(key);
+    if (const Choice *choice = byKey.at(key).front(); choice->prepare && !values.empty())
+      jobs.emplace_back([choice, value = values.front()] { choice->prepare(value); });
+  }
+  return jobs;
+}
+
+/// What can be done ahead of the choices of the next problems from `from` on, which moves behind them. At
+/// most of `most` problems: other ranks wait for the first of these choices meanwhile, and each thread has
+/// then no more to do than that one takes.
+Choices::Jobs Choices::nextJobs(const Keys &mine, size_t &from, size_t most,
+                                const AlgorithmCache &cache) const {
+  Jobs jobs;
+  for (size_t problems = 0; from < mine.size() && problems < most; ++from) {
+    const Choice *choice = byKey.at(mine[from]).front();
+    if (!choice->ahead || !cache.find(mine[from]).empty())
+      continue;
+    ++problems;
+    for (std::function<void()> &job : choice->ahead(cache.keeps()))
+      jobs.push_back(std::move(job));
+  }
+  return jobs;
 }
 
 /// By rank: the problems that it chooses for. Rank 0 has all where all ranks have the same, else a problem is
@@ -133,7 +156,8 @@ Choices::Decision Choices::parse(const std::string &text) {
 
 Status Choices::settle(RankGroup *ranks, AlgorithmCache &cache, const std::function<void()> &enter) {
   index();
-  prepareKept(cache, enter);
+  const size_t threads = processorsLeft(processorShare());
+  doAll(keptJobs(cache), threads, enter);
   Result<std::vector<Keys>> owned = share(ranks);
   if (!owned)
     return owned.error();
@@ -141,8 +165,11 @@ Status Choices::settle(RankGroup *ranks, AlgorithmCache &cache, const std::funct
   size_t rounds = 0;
   for (const Keys &list : *owned)
     rounds = std::max(rounds, list.size());
+  const Keys &mine = (*owned)[me];
+  size_t ahead = 0; ///< problems of `mine` for which all is done that can be
   for (size_t round = 0; round < rounds; ++round) {
-    const Keys &mine = (*owned)[me];
+    if (round == ahead)
+      doAll(nextJobs(mine, ahead, threads, cache), threads, enter);
     std::optional<Decision> decision;
     if (round < mine.size())
       decision = decide(mine[round], cache);

@@ -7,6 +7,7 @@
 // count the same rounds and nobody waits for a word that never comes.
 //
 // Engines that are kept are compiled when they are taken, a second each: that is done ahead, for all at once.
+// So are those that are still to be timed, for as many problems at once as there are processors.
 //
 // In each round every rank makes at most one choice, for time-outs bound the wait of a round.
 //
@@ -45,18 +46,22 @@ struct Choice {
   /// Does what takes long of `take` ahead of it, on any thread, beside those of other keys; may be empty.
   /// What fails here fails there again.
   std::function<void(const Value &)> prepare = {};
+  /// Parts of `choose` that take long, each of which may be done ahead of it on any thread, beside the others
+  /// and those of other keys; may be empty. What is chosen does not depend on it.
+  std::function<std::vector<std::function<void()>>(bool byTime)> ahead = {};
 };
 
 class Choices {
 public:
   void add(Choice choice) { waiting.push_back(std::move(choice)); }
 
-  /// Makes all choices that wait; collective where there are `ranks`. What is kept is prepared on threads
-  /// that call `enter` first. Fails where a choice is refused, or cannot be taken on this rank
+  /// Makes all choices that wait; collective where there are `ranks`. What can be done ahead is done on
+  /// threads that call `enter` first. Fails where a choice is refused, or cannot be taken on this rank
   /// (ExitCode::Device), and with ExitCode::Peer where another rank fails.
   Status settle(RankGroup *ranks, AlgorithmCache &cache, const std::function<void()> &enter = {});
 
 private:
+  using Jobs = std::vector<std::function<void()>>;
   using Keys = std::vector<std::string>;
   /// What was decided of a problem.
   struct Decision {
@@ -65,7 +70,8 @@ private:
   };
 
   void index();
-  void prepareKept(const AlgorithmCache &cache, const std::function<void()> &enter) const;
+  Jobs keptJobs(const AlgorithmCache &cache) const;
+  Jobs nextJobs(const Keys &mine, size_t &from, size_t most, const AlgorithmCache &cache) const;
   Result<std::vector<Keys>> share(RankGroup *ranks) const;
   Decision decide(const std::string &key, AlgorithmCache &cache);
   Status apply(const std::string &key, const Decision &decision, const std::string &chooser);

@@ -108,12 +108,14 @@ Result<CudnnPlan> CudnnPlan::compile(const Cudnn &cudnn, Descriptor configuratio
 Result<std::vector<CudnnPlan>> CudnnPlan::candidates(const Cudnn &cudnn, const CudnnGraph &graph,
                                                      const Descriptor &device, uint64_t workspaceBytes,
                                                      NumericalNotes unwanted, size_t most) {
-  std::optional<Error> first;
-  std::vector<CudnnPlan> found;
+  return CudnnCandidates(cudnn, graph, device, workspaceBytes, unwanted, most).take();
+}
+
+CudnnCandidates::CudnnCandidates(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
+                                 uint64_t workspaceBytes, NumericalNotes unwanted, size_t most)
+    : cudnn(cudnn), device(device), workspaceBytes(workspaceBytes), most(most) {
   std::set<AlgorithmCache::Value> seen;
   for (Descriptor &configuration : propose(cudnn, graph, device)) {
-    if (found.size() == most)
-      break;
     // Proposals that turn out not to be supported have no size.
     int64_t bytes = 0;
     const bool supported =
@@ -121,12 +123,35 @@ Result<std::vector<CudnnPlan>> CudnnPlan::candidates(const Cudnn &cudnn, const C
     if (!supported || isUnwanted(cudnn, configuration, unwanted))
       continue;
     // The second mode proposes again what the first one has.
-    if (!seen.insert(choiceOf(cudnn, configuration)).second)
-      continue;
-    // Compiling takes time: what is known to be too large is not compiled.
-    Result<CudnnPlan> plan = static_cast<uint64_t>(bytes) > workspaceBytes
-                                 ? tooLarge(static_cast<uint64_t>(bytes), workspaceBytes)
-                                 : compile(cudnn, std::move(configuration), device, workspaceBytes);
+    if (seen.insert(choiceOf(cudnn, configuration)).second)
+      proposals.push_back({std::move(configuration), static_cast<uint64_t>(bytes)});
+  }
+}
+
+/// Compiling takes time: what is known to be too large is not compiled.
+void CudnnCandidates::compile(Proposal &proposal) const {
+  proposal.plan = proposal.bytes > workspaceBytes
+                      ? tooLarge(proposal.bytes, workspaceBytes)
+                      : CudnnPlan::compile(cudnn, std::move(proposal.configuration), device, workspaceBytes);
+}
+
+std::vector<std::function<void()>> CudnnCandidates::jobs() {
+  std::vector<std::function<void()>> jobs;
+  for (Proposal &proposal : proposals)
+    if (jobs.size() < most && proposal.bytes <= workspaceBytes)
+      jobs.emplace_back([this, &proposal] { compile(proposal); });
+  return jobs;
+}
+
+Result<std::vector<CudnnPlan>> CudnnCandidates::take() {
+  std::optional<Error> first;
+  std::vector<CudnnPlan> found;
+  for (Proposal &proposal : proposals) {
+    if (found.size() == most)
+      break;
+    if (!proposal.plan)
+      compile(proposal);
+    Result<CudnnPlan> &plan = *proposal.plan;
     if (!plan && !first)
       first = plan.error();
     if (plan)

@@ -5,6 +5,9 @@
 #include "Cuda/Binding/AlgorithmCache.h"
 #include "CudnnGraph.h"
 
+#include <functional>
+#include <optional>
+
 namespace ds::rt::cuda {
 
 /// What the library notes of an engine's numbers, as a set: those of engines that are not to be taken.
@@ -31,12 +34,40 @@ public:
   cudnnBackendDescriptor_t get() const { return plan.get(); }
 
 private:
+  friend class CudnnCandidates;
   static Result<CudnnPlan> compile(const Cudnn &cudnn, Descriptor configuration, const Descriptor &device,
                                    uint64_t workspaceBytes);
 
   Descriptor configuration, plan;
   uint64_t workspace = 0; ///< bytes
   const Cudnn *cudnn = nullptr;
+};
+
+/// The engines that the library proposes for a graph, which outlives them, and of which the first `most` that
+/// do are taken (CudnnPlan::candidates).
+class CudnnCandidates {
+public:
+  CudnnCandidates(const Cudnn &cudnn, const CudnnGraph &graph, const Descriptor &device,
+                  uint64_t workspaceBytes, NumericalNotes unwanted, size_t most);
+
+  /// Jobs that compile one each of those that will be taken, unless one cannot be: on any threads, at once.
+  std::vector<std::function<void()>> jobs();
+  /// Compiles what is still to be and takes it, whatever jobs were done; once. Fails if there is none.
+  Result<std::vector<CudnnPlan>> take();
+
+private:
+  struct Proposal {
+    Descriptor configuration;
+    uint64_t bytes; ///< of workspace, as far as is known before it is compiled
+    std::optional<Result<CudnnPlan>> plan = {};
+  };
+  void compile(Proposal &proposal) const;
+
+  const Cudnn &cudnn;
+  const Descriptor &device;
+  uint64_t workspaceBytes;
+  size_t most;
+  std::vector<Proposal> proposals; ///< best first
 };
 
 } // namespace ds::rt::cuda

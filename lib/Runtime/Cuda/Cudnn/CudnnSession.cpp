@@ -45,12 +45,18 @@ Status CudnnSession::start(const Hardware &hardware) {
   return {};
 }
 
+std::unique_ptr<CudnnCandidates> CudnnSession::propose(const CudnnEngine &engine, bool byTime) const {
+  return std::make_unique<CudnnCandidates>(*cudnn, engine.graph.graph, properties, engine.workspaceBytes,
+                                           engine.unwanted, byTime ? kCandidates : 1);
+}
+
 Result<Choice::Value> CudnnSession::choose(const Driver &driver, CUstream stream, CudnnTask &task,
                                            bool byTime) const {
   CudnnEngine &engine = task.shared();
-  Result<std::vector<CudnnPlan>> found =
-      CudnnPlan::candidates(*cudnn, engine.graph.graph, properties, engine.workspaceBytes, engine.unwanted,
-                            byTime ? kCandidates : 1);
+  std::unique_ptr<CudnnCandidates> candidates = std::move(engine.candidates);
+  if (!candidates)
+    candidates = propose(engine, byTime);
+  Result<std::vector<CudnnPlan>> found = candidates->take();
   if (!found)
     return found.error();
   const auto run = [&](size_t index) {
@@ -89,7 +95,12 @@ Choice CudnnSession::choiceFor(const Driver &driver, CUstream stream, CudnnTask 
           [=, &driver, &task] { return runOnce(driver, stream, [&] { return task.issueOne(stream); }); },
           [](const Error &why) -> Status { return why; },
           {},
-          [this, &task](const Choice::Value &value) { (void)take(task.shared(), value); }};
+          [this, &task](const Choice::Value &value) { (void)take(task.shared(), value); },
+          [this, &task](bool byTime) {
+            CudnnEngine &engine = task.shared();
+            engine.candidates = propose(engine, byTime);
+            return engine.candidates->jobs();
+          }};
 }
 
 Result<std::shared_ptr<CudnnEngine>> CudnnSession::find(const CudnnRequest &request) {

@@ -7,6 +7,7 @@
 #include "CudnnPlan.h"
 
 #include <functional>
+#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct CudnnEngine {
   uint64_t workspaceBytes; ///< that it may use
   NumericalNotes unwanted;
   CudnnPlan plan = {};
+  std::unique_ptr<CudnnCandidates> candidates = {}; ///< that are compiled ahead of a choice
 };
 
 /// What an engine is looked for.
@@ -49,6 +51,7 @@ public:
 private:
   CudnnSession() = default;
   Status start(const Hardware &hardware);
+  std::unique_ptr<CudnnCandidates> propose(const CudnnEngine &engine, bool byTime) const;
   Result<Choice::Value> choose(const Driver &driver, CUstream stream, CudnnTask &task, bool byTime) const;
   Status take(CudnnEngine &engine, const Choice::Value &value) const;
 

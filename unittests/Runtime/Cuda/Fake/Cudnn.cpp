@@ -22,7 +22,7 @@ constexpr int64_t kProposed[] = {kVaries, kHuge, kSlow, kWorks}; ///< behind one
 constexpr int64_t kNumProposals = 1 + std::size(kProposed);
 constexpr int64_t kKnobValue = 7;
 
-std::string lastError;
+thread_local std::string lastError; // as the library has it
 CUstream stream = nullptr;
 
 cudnnStatus_t refuse(const std::string &why, cudnnStatus_t status = CUDNN_STATUS_BAD_PARAM) {
