@@ -73,7 +73,8 @@ static double attentionProducts(const ModelShape &shape, const Part &p, const Pa
                            .keys = p.s,
                            .width = width,
                            .isGradient = isGradient,
-                           .isFast = plan.fastAttention};
+                           .isFast = plan.fastAttention,
+                           .drops = shape.dropsAttention};
     rt::AttentionWork narrow = work;
     narrow.window = static_cast<double>(shape.window);
     auto seconds = [&](const rt::AttentionWork &of) {
@@ -162,8 +163,13 @@ double logitSeconds(const ModelShape &shape, const ParallelPlan &plan, const Rat
   logits.isUnaligned = logits.isResultUnaligned || isUnaligned(p.h);
   Matmul gradient = logits;
   gradient.isResultUnaligned = false;
-  return rates.matmulSeconds(logits, plan.dtype) + 2 * rates.matmulSeconds(gradient, plan.dtype) +
-         rates.memorySeconds(p.tokens * columns * (p.bytes + 24));
+  // Joined, it reads them as they are and writes the gradient in their place. What a cut of the words needs
+  // of other ranks comes between both.
+  const double passes =
+      plan.joinsLoss && plan.tp == 1
+          ? rates.functionSeconds("cross_entropy_with_gradient", p.tokens * columns * 2 * p.bytes)
+          : rates.memorySeconds(p.tokens * columns * (p.bytes + 24));
+  return rates.matmulSeconds(logits, plan.dtype) + 2 * rates.matmulSeconds(gradient, plan.dtype) + passes;
 }
 
 } // namespace ds::cost

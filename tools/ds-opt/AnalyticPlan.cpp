@@ -95,6 +95,7 @@ Result<AnalyticCase> ds::opt::readAnalyticCase(const Options &options, const con
   if (!options.quiet)
     addNotes(model->notices);
   what.plan.flashAttention = model->fusedAttention;
+  what.plan.joinsLoss = cluster.device.architecture.starts_with("sm_"); // ds-join-loss
   if (estimateMemory(what.shape, what.plan, cluster).lacksWorkspace)
     what.notes.push_back("gradients of attention are computed in f32 by the runtime's own kernels: cuDNN's "
                          "workspace does not fit");

@@ -118,6 +118,38 @@ TEST(Layer, PassesByTheirBytes) {
               1e-12);
 }
 
+/// A joined loss passes over logits of 16 bits twice, in place of once and three times over fp32 ones each
+/// way; where words are cut it waits for the other ranks between both.
+TEST(Layer, AJoinedLossPassesOnce) {
+  const Rates rates(plain(kFast, kMemory));
+  ParallelPlan plan;
+  const double elements = 512 * 32000.0;
+  auto logits = [&] { return termOf(estimateStep(smallGpt(), plan, rates), "logits"); };
+  const double apart = logits();
+  plan.joinsLoss = true;
+  EXPECT_NEAR(apart - logits(), elements * (2 + 24 - 4) / kMemory, 1e-12);
+  plan.tp = 4;
+  const double cut = logits();
+  plan.joinsLoss = false;
+  EXPECT_EQ(cut, logits());
+}
+
+/// 16 heads of 512 positions, whose weights are drawn at so much each, forward and backward.
+TEST(Layer, DropoutOfAttentionIsCounted) {
+  const Rates rates(config::builtinCluster("h200"));
+  const config::KernelSpec &kernels = rates.cluster().device.kernels;
+  ModelShape shape = smallGpt();
+  ParallelPlan plan;
+  plan.flashAttention = true, plan.dtype = DType::BF16;
+  const LayerSeconds kept = estimateStep(shape, plan, rates).layer;
+  shape.dropsAttention = true;
+  const LayerSeconds dropped = estimateStep(shape, plan, rates).layer;
+  const double weights = 16.0 * 512 * 512;
+  EXPECT_GT(kernels.droppedScoreSeconds, 0);
+  EXPECT_NEAR(dropped.forward - kept.forward, weights * kernels.droppedScoreSeconds, 1e-12);
+  EXPECT_NEAR(dropped.backward - kept.backward, weights * kernels.droppedGradientSeconds, 1e-12);
+}
+
 TEST(Layer, ExchangesRepeatWithRecomputation) {
   config::Cluster cluster = plain(kFast, kFast);
   cluster.inside.busBytesPerSecond = {{{1, kMemory}}};

@@ -84,6 +84,7 @@ struct ParallelPlan {
   bool overlapTensor = false;        ///< the backward's tensor-parallel exchange runs beside products
   bool flashAttention = false;       ///< attention stores no scores
   bool fastAttention = false;        ///< on a GPU, its gradient is added up in any order
+  bool joinsLoss = false;            ///< the loss and its gradient are one pass over the logits, in place
 
   int64_t ranks() const { return dp * tp * pp * sp; }
   /// Tensor-parallel ranks that have a part each of the layers' inputs which recomputation starts from: where
