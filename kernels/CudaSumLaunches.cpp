@@ -10,7 +10,9 @@ static_assert(kSquaresBlock == ::ds::rt::kSquaresBlock);
 /// As many launches as tables are wanted for the tensors, and one that adds up unless the blocks' sums are
 /// wanted. Adding up such sums is the host's.
 void addSumOfSquares(Launches &launches, const LibraryCall &call) {
-  float *sums = static_cast<float *>(call.workspace);
+  const View &result = call.operands[call.numOperands - 1];
+  const bool givesBlocks = result.dtype == DType::F32;
+  float *sums = static_cast<float *>(givesBlocks ? result.data : call.workspace);
   int64_t finished = 0, blocks = 0; ///< of the launches before, of this one
   SquaresCall table{sums, 0, {}};
   const auto flush = [&] {
@@ -33,9 +35,27 @@ void addSumOfSquares(Launches &launches, const LibraryCall &call) {
     blocks += divideUp(count, kSquaresBlock);
   }
   flush();
-  launches.add(
-      "ds_squares_total", 1, kSquaresTotals,
-      SquaresTotalCall{sums, static_cast<double *>(call.operands[call.numOperands - 1].data), finished});
+  if (!givesBlocks)
+    launches.add("ds_squares_total", 1, kSquaresTotals,
+                 SquaresTotalCall{sums, static_cast<double *>(result.data), finished});
+}
+
+CudaLaunch attentionShiftLaunch(const AttentionShiftCall &call) {
+  constexpr uint32_t kThreads = 256;
+  Launches launches;
+  launches.add("ds_attention_shift", divideUp(int64_t(call.heads) * call.rows, kThreads), kThreads, call);
+  return std::move(launches.list.front());
+}
+
+CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype) {
+  constexpr uint32_t kThreads = 256;
+  int64_t vectors = 0;
+  for (const AttentionPart &part : call.parts)
+    vectors += part.rows * part.heads * (call.size / kAttentionVector);
+  Launches launches;
+  launches.add(dtype == DType::F16 ? "ds_attention_parts_f16" : "ds_attention_parts_bf16",
+               divideUp(vectors, kThreads), kThreads, call);
+  return std::move(launches.list.front());
 }
 
 } // namespace ds::rt::cuda

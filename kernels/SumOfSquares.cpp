@@ -95,26 +95,47 @@ void sumBlocks(const LibraryCall &call, float *sums, int64_t begin, int64_t end)
   }
 }
 
-double addBlocks(const float *sums, int64_t blocks) {
+/// The sum of blocks, as they come.
+class Total {
+public:
+  void add(const float *sums, int64_t blocks) {
+    for (int64_t b = 0; b < blocks; ++b, ++number)
+      totals[number % kTotals] += static_cast<double>(sums[b]);
+  }
+  double finish() {
+    for (int half = kTotals / 2; half > 0; half /= 2)
+      for (int i = 0; i < half; ++i)
+        totals[i] += totals[i + half];
+    return totals[0];
+  }
+
+private:
   double totals[kTotals] = {};
-  for (int64_t b = 0; b < blocks; ++b)
-    totals[b % kTotals] += static_cast<double>(sums[b]);
-  for (int half = kTotals / 2; half > 0; half /= 2)
-    for (int i = 0; i < half; ++i)
-      totals[i] += totals[i + half];
-  return totals[0];
-}
+  int64_t number = 0;
+};
 
 } // namespace
 
 void sumOfSquares(const LibraryCall &call) {
-  float *sums = static_cast<float *>(call.workspace);
+  const View &result = call.operands[call.numOperands - 1];
+  const bool givesBlocks = result.dtype == DType::F32;
+  Total total;
+  if (call.numParams > 0 && call.params[0] != 0) {
+    for (uint32_t k = 0; k + 1 < call.numOperands; ++k)
+      total.add(elements<float>(call.operands[k]), countOf(call.operands[k]));
+    *static_cast<double *>(result.data) = total.finish();
+    return;
+  }
+  float *sums = static_cast<float *>(givesBlocks ? result.data : call.workspace);
   int64_t blocks = 0;
   for (uint32_t k = 0; k + 1 < call.numOperands; ++k)
     blocks += blocksOf(countOf(call.operands[k]));
   auto body = [&](int64_t begin, int64_t end) { sumBlocks(call, sums, begin, end); };
   forRanges(blocks, kGrain, call.threads, body);
-  *static_cast<double *>(call.operands[call.numOperands - 1].data) = addBlocks(sums, blocks);
+  if (givesBlocks)
+    return;
+  total.add(sums, blocks);
+  *static_cast<double *>(result.data) = total.finish();
 }
 
 } // namespace ds::rt::DS_ISA

@@ -106,6 +106,20 @@ TEST(CudaSquares, HaveTheBitsOfTheCpu) {
   EXPECT_TRUE(std::isnan(got));
 }
 
+/// The sums of one tensor's blocks, which the host adds up.
+TEST(CudaSquares, GiveBlocksApart) {
+  std::vector<test::SquaresInput> inputs;
+  inputs.emplace_back(DType::BF16, std::vector<int64_t>{40000}, 3);
+  double total = 0;
+  test::SquaresCall whole(inputs, &total);
+  callCpu(LibraryFn::SumOfSquares, whole.operands, {}, whole.sums.data());
+  std::vector<float> got(3);
+  const int64_t count = 3, unit = 1;
+  callCuda(LibraryFn::SumOfSquares, {whole.operands[0], {got.data(), &count, &unit, 1, DType::F32}}, {},
+           nullptr);
+  EXPECT_EQ(got, std::vector<float>(whole.sums.begin(), whole.sums.begin() + 3));
+}
+
 /// 148 tensors, as GPT-2 has them, are one table; none of no elements is in it.
 TEST(CudaSquares, TakeAsManyLaunchesAsTables) {
   const auto blocks = [](int64_t tensors, int64_t elements) {

@@ -72,6 +72,29 @@ TEST_P(SumOfSquaresTest, TakesManyTensorsOfAnyTypeAndPlace) {
   EXPECT_NEAR(expected, static_cast<double>(exact), 1e-7 * static_cast<double>(exact));
 }
 
+/// Blocks of each tensor apart, then their sums: the bits of all at once.
+TEST_P(SumOfSquaresTest, BlocksApartHaveTheSameBits) {
+  std::vector<SquaresInput> inputs = test::manySquaresInputs();
+  const double whole = sum(inputs, GetParam());
+  std::vector<std::vector<float>> blocks;
+  std::vector<int64_t> counts;
+  for (SquaresInput &input : inputs) {
+    counts.push_back((static_cast<int64_t>(input.numbers.size()) + 16383) / 16384);
+    blocks.emplace_back(static_cast<size_t>(counts.back()), NAN);
+  }
+  const int64_t unit = 1;
+  double got = NAN, ignored = NAN;
+  test::SquaresCall all(inputs, &ignored);
+  std::vector<View> sums;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    sums.push_back({blocks[i].data(), &counts[i], &unit, 1, DType::F32});
+    test::call(LibraryFn::SumOfSquares, GetParam(), {all.operands[i], sums.back()}, {}, 2, nullptr);
+  }
+  sums.push_back({&got, nullptr, nullptr, 0, DType::F64});
+  test::call(LibraryFn::SumOfSquares, GetParam(), sums, {1}, 2, nullptr);
+  EXPECT_EQ(got, whole);
+}
+
 TEST_P(SumOfSquaresTest, GivesNoNumberForAnOverflow) {
   for (DType dtype : {DType::F32, DType::BF16, DType::F16})
     for (float bad : {INFINITY, -INFINITY, NAN})

@@ -393,10 +393,21 @@ TEST(VerifyLibrary, SumOfSquares) {
   EXPECT_THAT(with([](Program &p) { p.commands[0].numOperands = 3; }),
               HasSubstr("operand 2 has dtype f32, expected f64"));
   EXPECT_THAT(with([](Program &p) { p.commands[0].numOperands = 1; }), HasSubstr("has 1 operands"));
-  EXPECT_THAT(with([](Program &p) { p.commands[0].numParams = 1, p.params = {0}; }),
-              HasSubstr("has 1 params, expected 0"));
+  EXPECT_THAT(with([](Program &p) { p.commands[0].numParams = 1, p.params = {2}; }), HasSubstr("param 0"));
+  EXPECT_THAT(with([](Program &p) { p.commands[0].numParams = 1, p.params = {1}; }),
+              HasSubstr("operand 0 has dtype bf16, expected f32"));
   EXPECT_THAT(OneCommand(LibraryFn::SumOfSquares, {{{8}, F}, {{1}, DType::F64}}, {}).after(workspace(4)),
               HasSubstr("operand 1 has shape [1], expected []"));
+  // Sums of blocks: without a workspace, and added up by the host alone.
+  const OneCommand blocks(LibraryFn::SumOfSquares, {{{200, 200}, DType::BF16}, {{3}, F}}, {});
+  EXPECT_EQ(blocks.after(), "accepted");
+  EXPECT_THAT(blocks.after([](Program &p) { p.buffers[1].shape[0] = 2; }),
+              HasSubstr("operand 1 has shape [2], expected [3]"));
+  EXPECT_THAT(blocks.after(alias(1, 0)), HasSubstr("writes operand 1, which shares bytes with operand 0"));
+  const OneCommand total(LibraryFn::SumOfSquares, {{{3}, F}, {{1}, F}, {{}, DType::F64}}, {1});
+  EXPECT_EQ(total.after(workspace(8)), "accepted");
+  EXPECT_THAT(total.after([](Program &p) { p.target = "cuda:sm_90"; }),
+              HasSubstr("sums up blocks' sums, which only the host does"));
 }
 
 TEST(VerifyLibrary, FillAndCopy) {

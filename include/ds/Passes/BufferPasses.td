@@ -174,7 +174,8 @@ def Bufferize : Pass<"ds-bufferize", "::mlir::ModuleOp"> {
     Ensures: (E1) functions take buffers and return nothing; (E2) no tensor value is left outside kernels;
     (E3) after a function the buffer of each state that it returned holds the returned value; (E4) equal kernels
     are one symbol; (E5) transfers of storage begin at whole units of 4096 bytes of host memory; (E6) an update makes what
-    it can in the place of gradients that micro-steps have added up, which nobody reads after it.
+    it can in the place of gradients that micro-steps have added up, which nobody reads after it; (E7) the squares of
+    several tensors on the host are summed up behind what last writes each, and their sums where all were.
 
     ```
     %t = ds.transpose %x perm [1, 0] : ...                  %t = ds.view %x offset 0 : ... -> !ds.buffer<..., [1, 4], device>

@@ -1,5 +1,6 @@
 //===- Bufferize.cpp - Replaces tensors by buffers, views and commands -----------===//
 #include "FunctionBufferizer.h"
+#include "NormParts.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -22,9 +23,11 @@ struct Bufferize : mlir::ds::impl::BufferizeBase<Bufferize> {
     SymbolTable symbols(module);
     KernelTable kernels(module);
     SmallVector<func::FuncOp> functions = llvm::to_vector(module.getOps<func::FuncOp>());
-    for (func::FuncOp func : functions)
+    for (func::FuncOp func : functions) {
       if (failed(FunctionBufferizer(func, symbols, kernels, staging).run()))
         return signalPassFailure();
+      takeNormsApart(func);
+    }
     setPhase(module, Phase::Scheduled);
   }
 };

@@ -41,6 +41,8 @@ uint64_t libraryWorkspaceBytes(LibraryFn fn, std::span<const Buffer *const> oper
   }
   if (fn == LibraryFn::EmbeddingBackward && operands[2]->dtype != DType::F32)
     return product({2 * sizeof(int32_t), countOf(*operands[0])});
+  if (fn == LibraryFn::SumOfSquares && operands.back()->dtype == DType::F32)
+    return 0; // the result has what it keeps
   if (fn == LibraryFn::SumOfSquares) {
     uint64_t blocks = 0; // each count is one of a buffer within the arenas, and a command's operands are few
     for (const Buffer *input : operands.first(operands.size() - 1))

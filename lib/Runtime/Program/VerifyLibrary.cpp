@@ -338,12 +338,32 @@ Status verifyConvBackwardWeight(const OperandChecker &c) {
   return verifyConv(c, 0, 2, 1);
 }
 
+/// The sums of the blocks of one input.
+Status verifyBlockSums(const OperandChecker &c) {
+  DS_CHECK(c.counts(2, 2, 0));
+  int64_t count = 1;
+  for (int64_t extent : c.operand(0).shape) // of a buffer within the arenas
+    count *= extent;
+  DS_CHECK(c.shape(1, {count / kSquaresBlock + (count % kSquaresBlock != 0)}));
+  DS_CHECK(c.isFloat(0));
+  DS_CHECK(c.contiguous(0));
+  DS_CHECK(c.contiguous(1));
+  return c.written(1, {0});
+}
+
 Status verifySumOfSquares(const OperandChecker &c) {
-  DS_CHECK(c.counts(2, std::max(c.numOperands(), 2u), 0));
-  const unsigned result = c.numOperands() - 1;
+  const unsigned most = std::max(c.numOperands(), 2u), result = c.numOperands() - 1;
+  if (c.numOperands() > 0 && c.operand(result).dtype == DType::F32 && c.operand(result).shape.size() == 1)
+    return verifyBlockSums(c);
+  DS_CHECK(c.counts(2, most, std::min(c.numParams(), 1u)));
+  const bool areBlocks = c.numParams() > 0;
+  if (areBlocks)
+    DS_CHECK(c.flag(0));
+  if (areBlocks && c.program.target != "cpu" && c.program.streams[c.command.stream] != StreamKind::Host)
+    return refuse("{} sums up blocks' sums, which only the host does", c.where());
   DS_CHECK(verifyScalar(c, result, DType::F64));
   for (unsigned k = 0; k < result; ++k) {
-    DS_CHECK(c.isFloat(k));
+    DS_CHECK(areBlocks ? c.dtype(k, {DType::F32}) : c.isFloat(k));
     DS_CHECK(c.contiguous(k));
     DS_CHECK(c.written(result, {k}));
   }

@@ -75,10 +75,10 @@
 //   ConvBackwardWeight    operands: x, dresult, dw          params: as forward
 //     Write dx and dw (never accumulate). On the CPU all three are oneDNN's, in f32: its scratch memory,
 //     operands in the order that it wants and f32 copies of 16-bit ones are the workspace (OnednnConv.h).
-//   SumOfSquares          operands: inputs..., result[]
-//     result (f64) is the sum of the squares of all elements of the inputs, one or more, f32, bf16 or f16, of
-//     any shapes. The elements of each fall into blocks of 16384, which are summed in f32, and the blocks of
-//     all inputs are summed in f64; both orders follow from sizes alone. Workspace: an f32 for each block.
+//   SumOfSquares          operands: inputs..., result[]           params: [areBlocks]
+//     result (f64): the squares of all elements of the inputs (f32, bf16, f16), in f32 over blocks of 16384
+//     of each and in f64 over all blocks, in orders by sizes alone. Workspace: an f32 for each block. An f32
+//     result, [blocks], has the sums of one input's blocks. areBlocks: inputs are such sums, on the host.
 //   Fill                  operands: out                     params: value (double)
 //   Copy                  operands: in, out (same shape, any strides)
 //
