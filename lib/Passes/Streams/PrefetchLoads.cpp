@@ -53,6 +53,7 @@ private:
   void addFixed(ScheduledOpInterface op);
   void orderLoads();
   std::vector<size_t> findEarliest() const;
+  size_t placeBehindConflicts(const Load &load, size_t least) const;
   /// The places that loads go to.
   std::vector<size_t> findPlaces();
   /// The place nearest to `wanted` up to which there is room for what `load` brings.
@@ -64,6 +65,7 @@ private:
   std::vector<Load> loads;
   SmallVector<Operation *> fixed; ///< all other commands
   std::vector<SmallVector<BufferAccess>> accesses;
+  DenseMap<Value, SmallVector<size_t>> touching; ///< by root, numbers of the fixed commands
   std::vector<double> reached;    ///< seconds of compute and of the host's cores before each fixed command
   std::vector<int64_t> computed;  ///< compute commands before each
   std::vector<int64_t> liveBytes; ///< of each compute command
@@ -128,8 +130,11 @@ void LoadScheduler::addFixed(ScheduledOpInterface op) {
   const bool isCompute = isComputeCommand(op), isOnHost = op.getStream() == StreamKind::Host;
   reached.push_back(reached.back() + (op.computes() && (isCompute || isOnHost) ? costs.seconds(op) : 0));
   computed.push_back(computed.back() + isCompute);
-  fixed.push_back(op);
   accesses.push_back(accessesOf(op));
+  for (const BufferAccess &access : accesses.back())
+    if (SmallVector<size_t> &list = touching[access.root]; list.empty() || list.back() != fixed.size())
+      list.push_back(fixed.size());
+  fixed.push_back(op);
 }
 
 /// Streams run what they are given in order, and memory that was loaded into is not to be again before the
@@ -154,16 +159,33 @@ void LoadScheduler::orderLoads() {
   }
 }
 
+/// The place behind the last fixed command in front of `load` that touches what it does, from `least` on.
+/// Only those are looked at that touch its memory: a parameter comes in hundreds of pieces.
+size_t LoadScheduler::placeBehindConflicts(const Load &load, size_t least) const {
+  llvm::SmallDenseSet<Value, 4> seen;
+  for (const BufferAccess &access : load.accesses) {
+    auto found = touching.find(access.root);
+    if (found == touching.end() || !seen.insert(access.root).second)
+      continue;
+    ArrayRef<size_t> list = found->second;
+    for (size_t index : llvm::reverse(list.take_front(llvm::lower_bound(list, load.place) - list.begin()))) {
+      if (index < least)
+        break;
+      if (conflict(accesses[index], load.accesses))
+        least = index + 1;
+    }
+  }
+  return std::min(least, load.place);
+}
+
 /// For each load the place behind the last fixed command that it must not overtake.
 std::vector<size_t> LoadScheduler::findEarliest() const {
   std::vector<size_t> earliest;
   for (const Load &load : loads) {
-    size_t place = load.place, least = 0;
+    size_t least = 0;
     for (size_t other : load.before)
       least = std::max(least, earliest[other]);
-    while (place > least && !conflict(accesses[place - 1], load.accesses))
-      --place;
-    earliest.push_back(place);
+    earliest.push_back(placeBehindConflicts(load, least));
   }
   return earliest;
 }

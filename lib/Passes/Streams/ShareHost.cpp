@@ -103,13 +103,19 @@ static bool isShared(AllocOp alloc) {
 /// What would lie in pools, and when it is needed there.
 static PoolWindows findWindows(func::FuncOp func, CommandCosts &costs) {
   llvm::MapVector<Value, Window> found;
+  DenseMap<Value, bool> shared; ///< staging memory has thousands of users
   Clocks clocks(costs);
   size_t place = 0;
   for (auto command : func.getBody().front().getOps<ScheduledOpInterface>()) {
     auto [begin, end] = clocks.issue(command);
     for (const BufferAccess &access : accessesOf(command)) {
       auto alloc = access.root.getDefiningOp<AllocOp>();
-      if (!alloc || !isShared(alloc))
+      if (!alloc)
+        continue;
+      auto [isOne, isUnknown] = shared.try_emplace(access.root, false);
+      if (isUnknown)
+        isOne->second = isShared(alloc);
+      if (!isOne->second)
         continue;
       auto [known, isNew] = found.try_emplace(access.root, Window{alloc, 0, 0, place, place, begin, end});
       Window &window = known->second;

@@ -55,23 +55,34 @@ struct Issued {
 /// Where ds-insert-events has run it adds nothing.
 class ImpliedWaits {
 public:
-  /// Joins into `clock`, which `stream` has, what a command of it with `accesses` has to wait for.
-  void wait(unsigned stream, Clock &clock, ArrayRef<BufferAccess> accesses) const {
+  /// Joins into `clock`, which a stream has, what a command of it with `accesses` has to wait for.
+  void wait(Clock &clock, ArrayRef<BufferAccess> accesses) const {
     for (const BufferAccess &access : accesses)
-      for (size_t index : touched.lookup(access.root))
-        if (const Issued &other = issued[index];
-            clock[other.stream] < other.clock[other.stream] && conflict(accesses, other.accesses))
-          join(clock, other.clock);
+      if (auto found = touched.find(access.root); found != touched.end())
+        for (const auto &ofStream : found->second)
+          waitForLast(clock, accesses, ofStream);
   }
   void add(unsigned stream, const Clock &clock, SmallVector<BufferAccess> accesses) {
     for (const BufferAccess &access : accesses)
-      touched[access.root].push_back(issued.size());
+      touched[access.root][stream].push_back(issued.size());
     issued.push_back({stream, clock, std::move(accesses)});
   }
 
 private:
+  /// Of the commands of one stream, the last counts for all before it: staging memory is touched by
+  /// thousands.
+  void waitForLast(Clock &clock, ArrayRef<BufferAccess> accesses, ArrayRef<size_t> ofStream) const {
+    for (size_t index : llvm::reverse(ofStream)) {
+      const Issued &other = issued[index];
+      if (clock[other.stream] >= other.clock[other.stream])
+        return;
+      if (conflict(accesses, other.accesses))
+        return join(clock, other.clock);
+    }
+  }
+
   std::vector<Issued> issued;
-  DenseMap<Value, SmallVector<size_t, 2>> touched; ///< by what buffers
+  DenseMap<Value, std::array<SmallVector<size_t, 0>, kNumStreams>> touched; ///< by buffers and streams
 };
 } // namespace
 
@@ -102,7 +113,7 @@ void ScheduledFunction::findCompletions() {
     } else {
       SmallVector<BufferAccess> accesses;
       if (transfers)
-        implied.wait(stream, clocks[stream], accesses = accessesOf(command));
+        implied.wait(clocks[stream], accesses = accessesOf(command));
       issued[stream].push_back(index);
       clocks[stream][stream] = issued[stream].size();
       if (transfers && !command.computes())
