@@ -91,13 +91,40 @@ public:
   void joinIn(func::FuncOp func);
 
 private:
-  bool joinIn(CallOp product, ::ds::rt::Summed summed) const;
+  void findSums(func::FuncOp func);
+  bool isBefore(Operation *a, Operation *b) const { return places.at(a) < places.at(b); }
+  bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) const;
   SmallVector<LaunchOp, 2> findLaunches(CallOp product, ::ds::rt::Summed summed) const;
   SmallVector<LaunchOp, 2> launchesThatEndIn(LaunchOp last, Value factor) const;
 
   SymbolTable symbols;
+  /// Launches of a function that add up leading dimensions. An update on NVMe has thousands of others.
+  SmallVector<LaunchOp> sums;
+  /// Where they and calls stand: those that have moved before the product of their first number. The block's
+  /// own numbers would be counted anew after each move.
+  DenseMap<Operation *, std::pair<size_t, unsigned>> places;
 };
 } // namespace
+
+void Joiner::findSums(func::FuncOp func) {
+  sums.clear();
+  places.clear();
+  for (auto [index, op] : llvm::enumerate(func.getBody().front())) {
+    auto launch = dyn_cast<LaunchOp>(op);
+    if (!launch && !isa<CallOp>(op))
+      continue;
+    if (launch) {
+      if (launch.getOutputs().size() != 1 || launch.getInputs().size() != 1 ||
+          launch.getStream() != StreamKind::Compute)
+        continue;
+      auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
+      if (!kernel || !addsUpLeading(kernel))
+        continue;
+      sums.push_back(launch);
+    }
+    places[&op] = {index, 1};
+  }
+}
 
 /// A product of two matrices of 16 bits that does nothing but multiply.
 static bool isPlainProduct(CallOp call) {
@@ -189,12 +216,12 @@ static bool addUpResult(CallOp product, Value result, ArrayRef<LaunchOp> launche
 }
 
 /// Whether the launches, which add up `factor`, are before the product or can come there.
-static bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) {
-  if (launches.back()->isBeforeInBlock(product))
+bool Joiner::canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) const {
+  if (isBefore(launches.back(), product))
     return isUntouchedUntil(product, factor, launches);
   // Both read one value then: nothing that writes it may be passed.
   return llvm::all_of(launches, [&](LaunchOp launch) {
-    return product->isBeforeInBlock(launch) && canComeBefore(product, launch, launches);
+    return isBefore(product, launch) && canComeBefore(product, launch, launches);
   });
 }
 
@@ -206,12 +233,10 @@ SmallVector<LaunchOp, 2> Joiner::findLaunches(CallOp product, rt::Summed summed)
     return {};
   Value factor = product.getBuffers()[static_cast<unsigned>(summed) - 1];
   RankedTensorType result = tensorOf(product.getBuffers()[2]);
-  for (LaunchOp last : product->getBlock()->getOps<LaunchOp>()) {
-    if (last.getOutputs().size() != 1 || last.getInputs().size() != 1 || getWork(last) != getWork(product))
-      continue;
-    Value sums = last.getOutputs().front();
-    if (!cast<BufferType>(sums.getType()).isContiguous() ||
-        tensorOf(sums).getShape() != ArrayRef(isFirst ? result.getShape().front() : result.getShape().back()))
+  for (LaunchOp last : sums) {
+    Value made = last.getOutputs().front();
+    if (getWork(last) != getWork(product) || !cast<BufferType>(made.getType()).isContiguous() ||
+        tensorOf(made).getShape() != ArrayRef(result.getDimSize(isFirst ? 0 : 1)))
       continue;
     SmallVector<LaunchOp, 2> launches = launchesThatEndIn(last, factor);
     if (!launches.empty() &&
@@ -247,14 +272,26 @@ bool Joiner::joinIn(CallOp product, rt::Summed summed) const {
 
 /// Factors come first, for that moves launches, and a result's name would stand in their way.
 void Joiner::joinIn(func::FuncOp func) {
-  bool named = false;
-  for (CallOp product : llvm::to_vector(func.getOps<CallOp>()))
-    if (isPlainProduct(product))
-      named |= joinIn(product, rt::Summed::First) || joinIn(product, rt::Summed::Second);
-  for (CallOp product : llvm::to_vector(func.getOps<CallOp>()))
-    if (hasGeluGradient(product))
-      named |= joinIn(product, rt::Summed::Result);
-  if (named)
+  bool moved = false;
+  findSums(func);
+  for (CallOp product : llvm::to_vector(func.getOps<CallOp>())) {
+    if (!isPlainProduct(product))
+      continue;
+    for (rt::Summed summed : {rt::Summed::First, rt::Summed::Second}) {
+      SmallVector<LaunchOp, 2> launches = findLaunches(product, summed);
+      if (launches.empty())
+        continue;
+      for (LaunchOp launch : launches)
+        if (isBefore(product, launch)) {
+          launch->moveBefore(product);
+          places[launch] = {places.at(product).first, 0};
+        }
+      nameSums(product, summed, launches.back().getOutputs().front());
+      moved = true;
+      break;
+    }
+  }
+  if (moved)
     placeBuffers(func);
 }
 
