@@ -195,6 +195,9 @@ void StepUpdate::buildUpdate(Emitter &emit, const ParameterUpdate &update, const
   slot.gradient = emit.widen(update.gradient);
   if (verdict.coefficient)
     slot.gradient = emit.mul(slot.gradient, spread(emit, verdict.coefficient, slot.gradient));
+  else if (verdict.isGood) // else all that the verdict only chooses from would be made, and kept, before it
+    slot.gradient = emit.select(emit.repeatScalar(verdict.isGood, slot.gradient), slot.gradient,
+                                emit.splatLike(slot.gradient, 0.0));
   slot.decays = isDecayed(parameter.getSymName());
   auto moment = [&](StringRef name, double start = 0) {
     Type element = tensorType(slot.parameter).getElementType();

@@ -34,7 +34,10 @@ module @masters attributes {ds.training = #ds.training<gradient_accumulation_ste
   // CHECK: %[[SKIPPED:.*]] = ds.select %[[FINITE]], {{.*}} : tensor<i64>
   // CHECK: %[[DONE:.*]] = ds.select %[[FINITE]], {{.*}}, %[[STEP]]{{.*}} : tensor<i64>
   // CHECK: %[[NEW:.*]]:3 = ds.update @w states({{.*}}) gradient(%[[SUM]]) scalars(%[[FINITE]])
-  // CHECK: ^bb0(%[[MASTER:.*]]: tensor<6x8xf32>, %[[MEAN:.*]]: tensor<6x8xf32>, %{{.*}}: tensor<6x8xf32>, %[[OK:.*]]: tensor<i1>):
+  // CHECK: ^bb0(%[[MASTER:.*]]: tensor<6x8xf32>, %[[MEAN:.*]]: tensor<6x8xf32>, %[[GRADIENT:.*]]: tensor<6x8xf32>, %[[OK:.*]]: tensor<i1>):
+  // All of the update waits for the verdict: what did not would be computed, and kept, before the norm is known.
+  // CHECK: %[[GOOD:.*]] = ds.broadcast %[[OK]]
+  // CHECK: ds.select %[[GOOD]], %[[GRADIENT]], %{{.*}} : tensor<6x8xf32>
   // CHECK: %[[OKS:.*]] = ds.broadcast %[[OK]]
   // CHECK: %[[M:.*]] = ds.select %[[OKS]], %{{.*}}, %[[MEAN]]
   // CHECK: %[[P:.*]] = ds.select %{{.*}}, %{{.*}}, %[[MASTER]]
