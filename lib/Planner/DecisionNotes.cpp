@@ -84,8 +84,8 @@ static std::string spell(const OpenChoice &choice) {
   case ChoiceOf::ParameterPlace:
     return "parameters of " + elements + " elements of a rank are kept " + placeOf(choice.space).str();
   case ChoiceOf::OnceTooLarge:
-    return "reducing gradients once per step would take " + bytes + ", the limit is " +
-           ::ds::formatBytes(choice.limitBytes);
+    return "reducing gradients once per step would take " + bytes + " (" + ::ds::formatExact(choice.bytes) +
+           " bytes), the limit is " + ::ds::formatBytes(choice.limitBytes);
   case ChoiceOf::OnceSlower:
     return llvm::formatv("reducing gradients once per step would fit, and make the step {0:F1} % longer: "
                          "it leaves less room for what saves time",

@@ -6,6 +6,9 @@
 // before there are buffers. Pieces change what stands in the step from phase step on: where they are chosen
 // the step is made anew from the model, once, and planned.
 //
+// Where a reader is to be told what pieces save, the plan of the other kind is made as well, as the model's
+// with `loss_chunks` set to it: 1, or the pieces that were offered. It is compared and thrown away.
+//
 // The choice rests on an estimate of what is live. Where that is so near the memory that whole losses may fit
 // after all, they are planned first. A plan that does not fit, or only by giving up more than was expected,
 // shows by how much the estimate was off: the choice is repeated with so much less or more memory, and
@@ -97,6 +100,8 @@ private:
   bool fits(ModuleOp planned) const { return memory == 0 || arenaBytes(planned) <= memory; }
   FailureOr<double> secondsOf(ModuleOp planned) const { return predictSeconds(planned); }
   FailureOr<bool> isBetter(ModuleOp a, ModuleOp b) const;
+  FailureOr<OwningOpRef<ModuleOp>> planAs(int64_t chunks);
+  FailureOr<LossOutcome> compare(ModuleOp best, bool isWhole, const LossOffer &expected);
   LogicalResult finish(const LossChoice &choice);
 
   ModuleOp model;
@@ -297,8 +302,44 @@ FailureOr<bool> LossPlanner::isBetter(ModuleOp a, ModuleOp b) const {
   return *ofA <= *ofB;
 }
 
-/// Puts the best plan in the model's place, and says there what pieces save and cost: as plans have it where
-/// both kinds were made, else as it is expected.
+/// The plan of the model whose configuration says in how many chunks losses are made.
+FailureOr<OwningOpRef<ModuleOp>> LossPlanner::planAs(int64_t chunks) {
+  OwningOpRef<ModuleOp> made = model.clone();
+  TrainingOptions training = getTraining(*made);
+  training.lossChunks = chunks;
+  if (failed(setTraining(*made, training)) || failed(run(buildStepPipeline, *made)) ||
+      failed(planToFit(*made, options, run)))
+    return failure();
+  return made;
+}
+
+/// What pieces save and cost beside whole losses, of which `best` is the plan that was chosen: to the byte
+/// where both are planned, else as `expected`.
+FailureOr<LossOutcome> LossPlanner::compare(ModuleOp best, bool isWhole, const LossOffer &expected) {
+  LossOutcome outcome{expected.savedBytes, expected.moreSeconds, /*isExpected=*/true, isWhole};
+  OwningOpRef<ModuleOp> made;
+  if (options.comparesLosses) {
+    for (OwningOpRef<ModuleOp> *done : {&step, &sharded, &chosenWhole}) // all is planned that they are for
+      *done = OwningOpRef<ModuleOp>();
+    FailureOr<OwningOpRef<ModuleOp>> planned = planAs(isWhole ? expected.chunks : 1);
+    if (failed(planned))
+      return failure();
+    made = std::move(*planned);
+  }
+  ModuleOp other = made ? *made : isWhole ? (pieces ? *pieces : ModuleOp()) : (whole ? *whole : ModuleOp());
+  if (!other)
+    return outcome;
+  FailureOr<double> ofBest = secondsOf(best), ofOther = secondsOf(other);
+  if (failed(ofBest) || failed(ofOther))
+    return failure();
+  const int sign = isWhole ? 1 : -1;
+  outcome.savedBytes = sign * (arenaBytes(best) - arenaBytes(other));
+  outcome.moreSeconds = sign * (*ofOther - *ofBest);
+  outcome.isExpected = false;
+  return outcome;
+}
+
+/// Puts the best plan in the model's place, and says there what pieces save and cost.
 LogicalResult LossPlanner::finish(const LossChoice &choice) {
   FailureOr<bool> isWhole = whole && pieces ? isBetter(*whole, *pieces) : FailureOr<bool>(bool(whole));
   if (failed(isWhole))
@@ -309,16 +350,10 @@ LogicalResult LossPlanner::finish(const LossChoice &choice) {
                                                     : &choice.smallest();
   std::optional<LossSplit> split;
   if (expected) {
-    const bool areBoth = whole && pieces;
-    LossOutcome outcome{expected->savedBytes, expected->moreSeconds, !areBoth, *isWhole};
-    if (areBoth) {
-      FailureOr<double> ofWhole = secondsOf(*whole), ofPieces = secondsOf(*pieces);
-      if (failed(ofWhole) || failed(ofPieces))
-        return failure();
-      outcome.savedBytes = arenaBytes(*whole) - arenaBytes(*pieces);
-      outcome.moreSeconds = *ofPieces - *ofWhole;
-    }
-    split = LossSplit{expected->chunks, expected->rows, outcome};
+    FailureOr<LossOutcome> outcome = compare(best, *isWhole, *expected);
+    if (failed(outcome))
+      return failure();
+    split = LossSplit{expected->chunks, expected->rows, *outcome};
   }
   changeDecisions(best, [&](Decisions &decisions) {
     if (split)

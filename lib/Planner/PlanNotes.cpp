@@ -26,12 +26,14 @@ void mlir::ds::describeLoss(ModuleOp module, report::PlanReport &report) {
   loss.savedBytes = split->outcome->savedBytes;
   loss.moreSeconds = split->outcome->moreSeconds;
   const bool isWhole = split->outcome->isRefused, isExpected = split->outcome->isExpected;
-  std::string note;
+  std::string note, exact;
+  if (!isExpected) // both are planned
+    exact = " (" + ::ds::formatExact(std::abs(loss.savedBytes)) + " bytes)";
   llvm::raw_string_ostream(note) << "logits and their loss are made "
                                  << (isWhole ? "at once: " : "some rows at a time: ") << loss.chunks
                                  << " chunks of " << ::ds::formatExact(loss.rows) << " rows "
                                  << (isWhole ? "would take " : "take ") << (isExpected ? "about " : "")
-                                 << ::ds::formatBytes(std::abs(loss.savedBytes))
+                                 << ::ds::formatBytes(std::abs(loss.savedBytes)) << exact
                                  << (loss.savedBytes < 0 ? " more" : " less") << " at the peak, and "
                                  << llvm::format("%.4g s", std::abs(loss.moreSeconds))
                                  << (loss.moreSeconds < 0 ? " less" : " more") << " a step";

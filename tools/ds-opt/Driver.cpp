@@ -305,6 +305,8 @@ static Status compileModel(const Options &options, config::Config &config, const
   const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(model->facts()).threads);
   bool isIr = options.emit == Emit::Ir || options.emit == Emit::Default;
   mlir::ds::PipelineOptions pipelines = pipelineOptions(options, config);
+  const bool isRead = options.emit == Emit::Plan || !options.planJson.empty() || !options.planHtml.empty();
+  pipelines.comparesLosses = isRead && options.question().empty();
   if (Status status = runPhases(*model->module, isIr ? options.phase : "planned", pipelines); !status)
     return status;
   if (isIr)

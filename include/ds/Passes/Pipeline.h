@@ -13,6 +13,9 @@ namespace mlir::ds {
 struct PipelineOptions {
   std::string tuning;          ///< file of ds-run --tune; empty: products are made as they always were
   bool recomputesCalls = true; ///< products, attention and reductions may be recomputed where that is open
+  /// The plan with losses whole, or in pieces, that is not taken is made as well, so that the other says what
+  /// it saves to the byte.
+  bool comparesLosses = false;
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
   int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
   unsigned stagingSets = 2;        ///< of windows of storage that the host updates

@@ -28,7 +28,8 @@ LogicalResult planStepLeast(ModuleOp step, const PipelineOptions &options, RunPi
 /// Any phase to planned, a planned module being left as it is. From model on, where `loss_chunks` leaves it
 /// open, in how many pieces losses are made is chosen with all else that memory holds, on the step that has
 /// them whole; that step is planned, or the one in so many pieces. More than one plan is made where the first
-/// is not as it was expected. `loss_split` of `ds.decisions` then says what pieces save and cost.
+/// is not as it was expected. `loss_split` of `ds.decisions` then says what pieces save and cost: by the plan
+/// of the other kind where `options` have it compared, else as it is expected.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// How a model takes least memory. Other batches of it take least in the same form.
