@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
@@ -108,6 +109,98 @@ MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanR
     double bytes = estimateMemory(rules.shape, plan, cluster).peakBytes();
     return bytes <= kMargin * static_cast<double>(cost::peakLimit(cluster));
   };
+}
+
+//===----------------------------------------------------------------------===//
+// Gradients that wait
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A setting that keeps gradients until the end of a step, and what says otherwise.
+struct Obstacle {
+  std::vector<std::string> sets; ///< `KEY=VALUE`, in the order in which they are given
+  std::string name;              ///< what a reader is told
+};
+} // namespace
+
+/// What makes a gradient of `config` wait for all others, or for other micro-steps.
+static std::vector<Obstacle> findObstacles(const config::Config &config) {
+  std::vector<Obstacle> found;
+  const config::Precision &precision = config.precision;
+  if (config.gradientClipping > 0)
+    found.push_back({{"gradient_clipping=0"}, "gradient_clipping = 0"});
+  if (precision.fp16.enabled)
+    found.push_back({{"fp16.enabled=false", "bf16.enabled=true", "bf16.check_grad_overflow=false"},
+                     "bf16 without bf16.check_grad_overflow in place of fp16"});
+  if (precision.bf16.enabled && precision.bf16.checkGradOverflow)
+    found.push_back({{"bf16.check_grad_overflow=false"}, "bf16.check_grad_overflow = false"});
+  if (config.skipsBadSteps)
+    found.push_back({{"skip_bad_steps=false"}, "skip_bad_steps = false"});
+  const config::Setting *reduction = config.find("gradient_reduction");
+  const bool isOnce = config.mesh.dp > 1 && reduction && reduction->value == "\"once_per_step\"";
+  if (config.batch.accumulation > 1 && isOnce)
+    found.push_back({{"gradient_reduction=\"each_micro_step\""}, "gradient_reduction = \"each_micro_step\""});
+  if (config.batch.accumulation > 1)
+    found.push_back({{"gradient_accumulation_steps=1", "train_batch_size=\"auto\""},
+                     "gradient_accumulation_steps = 1 (fewer samples a step)"});
+  return found;
+}
+
+/// The plan without `obstacles`; nothing where there is none.
+static std::optional<PlanChoice> planWithout(llvm::ArrayRef<Obstacle> obstacles, const PlanSettings &settings,
+                                             const config::Config &config, const PlanFunction &plan) {
+  Proposal proposal(settings, config);
+  std::vector<std::string> names;
+  for (const Obstacle &obstacle : obstacles) {
+    llvm::append_range(proposal.settings.sets, obstacle.sets);
+    names.push_back(obstacle.name);
+  }
+  if (!proposal.plan(plan))
+    return std::nullopt;
+  proposal.choice.change = llvm::join(names, " and ");
+  return proposal.choice;
+}
+
+/// The plan without all of `obstacles`, or without fewer: the last is put back where the plan fits with it,
+/// or takes no more with it, then the one before.
+static std::optional<PlanChoice> planEarly(std::vector<Obstacle> obstacles, const PlanSettings &settings,
+                                           const config::Config &config, const PlanFunction &plan) {
+  std::optional<PlanChoice> best = planWithout(obstacles, settings, config, plan);
+  for (size_t index = obstacles.size(); best && obstacles.size() > 1 && index-- > 0;) {
+    std::vector<Obstacle> fewer = obstacles;
+    fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(index));
+    std::optional<PlanChoice> other = planWithout(fewer, settings, config, plan);
+    if (!other || (!other->fits && other->deviceBytes > best->deviceBytes))
+      continue;
+    best = other;
+    obstacles = std::move(fewer);
+  }
+  return best;
+}
+
+std::optional<std::string> ds::planner::noteEarlyUpdates(const PlanSettings &settings,
+                                                         const config::Config &config,
+                                                         const PlanFunction &plan,
+                                                         const report::PlanReport &report) {
+  auto fullest = std::max_element(
+      report.ranks.begin(), report.ranks.end(),
+      [](const report::RankPlan &a, const report::RankPlan &b) { return a.deviceArena < b.deviceArena; });
+  const int64_t lacking = fullest->deviceArena - report.memoryLimit;
+  const int64_t gradients = fullest->atPeak[static_cast<unsigned>(report::Category::Gradients)];
+  const config::OffloadOptimizer &optimizer = config.zero.offloadOptimizer;
+  const bool isEarly = optimizer.device == config::Home::Cpu && optimizer.superOffload;
+  std::vector<Obstacle> obstacles = findObstacles(config);
+  if (report.memoryLimit <= 0 || lacking <= 0 || lacking >= gradients || isEarly || obstacles.empty())
+    return std::nullopt;
+  const std::optional<PlanChoice> early = planEarly(std::move(obstacles), settings, config, plan);
+  if (!early || early->deviceBytes >= fullest->deviceArena)
+    return std::nullopt;
+  const int64_t left = early->deviceBytes - report.memoryLimit;
+  return "the plan lacks " + formatBytes(lacking) + ", less than the " + formatBytes(gradients) +
+         " of gradients at its peak, which wait: with " + early->change +
+         " parameters are updated, and gradients freed, one after the other, and the plan takes " +
+         formatBytes(early->deviceBytes) + " (" + formatExact(early->deviceBytes) + " bytes), " +
+         (left <= 0 ? "which fits" : "still " + formatBytes(left) + " too many");
 }
 
 std::optional<PlanChoice> ds::planner::shorterSamples(PlanSettings settings, const config::Config &config,

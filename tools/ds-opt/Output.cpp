@@ -278,6 +278,9 @@ static void addChanges(const Options &options, const ProgramCase &what, report::
   if (report.fits() || !options.wantsChanges)
     return;
   if (what.planAgain)
+    if (std::optional<std::string> note = noteEarlyUpdates(options, what.config, what.planAgain, report))
+      report.notes.push_back(*note);
+  if (what.planAgain)
     report.changes =
         changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
                          what.rules() ? mayFitByRules(*what.rules(), report, options) : planner::MayFit());

@@ -34,6 +34,16 @@ std::vector<report::PlanChoice> changesOfProgram(const PlanSettings &settings, c
                                                  const PlanFunction &plan, const Elsewhere &elsewhere = {},
                                                  const MayFit &mayFit = {});
 
+/// Of a plan that misses its limit by less than the gradients at its peak: what keeps those waiting
+/// (clipping, a check of overflows, micro-steps), and what the plan takes without it, to the byte. An
+/// example, of a limit of 20 MiB: "the plan lacks 3.1 MiB, less than the 12.0 MiB of gradients at its peak,
+/// which wait: with gradient_clipping = 0 ... the plan takes 12.1 MiB (12,687,360 bytes), which fits". As
+/// that trains otherwise it is no change of `changesOfProgram`. Nothing where nothing waits, or waiting takes
+/// nothing. The plan without all of them is made, and one more for each of several, of which those that
+/// change nothing are not named.
+std::optional<std::string> noteEarlyUpdates(const PlanSettings &settings, const config::Config &config,
+                                            const PlanFunction &plan, const report::PlanReport &report);
+
 /// The longest half, quarter ... of a config.json's samples whose plan fits; none: not found in a few plans.
 /// Longer ones than `longest` are not planned: what rules hold for the longest that keeps all of its forward,
 /// since plans that have to make much of it again take their time.
