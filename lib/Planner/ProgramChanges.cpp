@@ -198,7 +198,7 @@ std::optional<std::string> ds::planner::noteEarlyUpdates(const PlanSettings &set
   const int64_t left = early->deviceBytes - report.memoryLimit;
   return "the plan lacks " + formatBytes(lacking) + ", less than the " + formatBytes(gradients) +
          " of gradients at its peak, which wait: with " + early->change +
-         " parameters are updated, and gradients freed, one after the other, and the plan takes " +
+         ", parameters are updated and gradients freed one after the other, and the plan takes " +
          formatBytes(early->deviceBytes) + " (" + formatExact(early->deviceBytes) + " bytes), " +
          (left <= 0 ? "which fits" : "still " + formatBytes(left) + " too many");
 }

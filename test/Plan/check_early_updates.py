@@ -19,13 +19,15 @@ CASES = [
     (["bf16.enabled=true", "gradient_clipping=0"], 1, "bf16.check_grad_overflow = false", ["bf16.check_grad_overflow=false"]),
     (["bf16.enabled=true"], 1, "gradient_clipping = 0 and bf16.check_grad_overflow = false",
      ["gradient_clipping=0", "bf16.check_grad_overflow=false"]),
+    (["fp16.enabled=true", "gradient_clipping=0"], 1, "bf16 without bf16.check_grad_overflow in place of fp16",
+     ["fp16.enabled=false", "bf16.enabled=true", "bf16.check_grad_overflow=false"]),
     (["gradient_clipping=0", "skip_bad_steps=true"], 1, "skip_bad_steps = false", ["skip_bad_steps=false"]),
     (["gradient_clipping=0", "gradient_accumulation_steps=2"], 1, "gradient_accumulation_steps = 1 (fewer samples a step)",
      ["gradient_accumulation_steps=1"]),
     (["gradient_clipping=0", "gradient_accumulation_steps=2", "zero_optimization.stage=1", 'gradient_reduction="once_per_step"'], 2,
      'gradient_reduction = "each_micro_step"', ['gradient_reduction="each_micro_step"']),
 ]
-NOTE = re.compile(r"the plan lacks .* of gradients at its peak, which wait: with (.*) parameters are updated, and gradients freed, "
+NOTE = re.compile(r"the plan lacks .* of gradients at its peak, which wait: with (.*), parameters are updated and gradients freed "
                   r"one after the other, and the plan takes .* \(([0-9,]+) bytes\), which fits")
 
 
