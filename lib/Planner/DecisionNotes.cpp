@@ -72,20 +72,24 @@ static std::optional<std::string> spellSize(const OpenChoice &choice) {
 static std::string spell(const OpenChoice &choice) {
   if (std::optional<std::string> size = spellSize(choice))
     return *size;
-  const std::string bytes = ::ds::formatBytes(choice.bytes), elements = std::to_string(choice.elements);
+  const std::string bytes = ::ds::formatBytes(choice.bytes),
+                    exact = ::ds::formatExact(choice.bytes) + " bytes",
+                    elements = std::to_string(choice.elements);
   switch (choice.kind) {
   case ChoiceOf::ReduceEachMicroStep:
-    return "gradients are reduced in each micro-step; a rank keeps its part of them (" + bytes + ")";
+    return "gradients are reduced in each micro-step; a rank keeps its part of them (" + bytes + ", " +
+           exact + ")";
   case ChoiceOf::ReduceOncePerStep:
-    return "gradients are reduced once per step; until then a rank keeps all of them (" + bytes + ")";
+    return "gradients are reduced once per step; until then a rank keeps all of them (" + bytes + ", " +
+           exact + ")";
   case ChoiceOf::OptimizerPlace:
     return "optimizer states of " + elements + " of " + std::to_string(choice.ofElements) +
            " elements of a rank are kept " + placeOf(choice.space).str();
   case ChoiceOf::ParameterPlace:
     return "parameters of " + elements + " elements of a rank are kept " + placeOf(choice.space).str();
   case ChoiceOf::OnceTooLarge:
-    return "reducing gradients once per step would take " + bytes + " (" + ::ds::formatExact(choice.bytes) +
-           " bytes), the limit is " + ::ds::formatBytes(choice.limitBytes);
+    return "reducing gradients once per step would take " + bytes + " (" + exact + "), the limit is " +
+           ::ds::formatBytes(choice.limitBytes);
   case ChoiceOf::OnceSlower:
     return llvm::formatv("reducing gradients once per step would fit, and make the step {0:F1} % longer: "
                          "it leaves less room for what saves time",

@@ -83,6 +83,20 @@ def check_reduction(directory):
     print(notes[0])
 
 
+def check_kept_gradients(directory):
+    """What a rank keeps by either time of reductions differs as the peaks do, where nothing else is chosen otherwise."""
+    job = Job(directory, {**GPT, "vocab_size": 128}, {"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 2,
+                                                      "zero_optimization": {"stage": 1}, "loss_chunks": 1}, "--ranks", "4")
+    kept, peaks = [], []
+    for when in ("once_per_step", "each_micro_step"):
+        plan = job.plan("--memory", "8GiB", "--set", f'gradient_reduction="{when}"')
+        note = [note for note in plan["notes"] if "a rank keeps" in note][0]
+        kept.append(int(re.search(r"([0-9,]+) bytes\)", note)[1].replace(",", "")))
+        peaks.append(peak(plan))
+        print(note)
+    assert kept[0] - kept[1] == peaks[0] - peaks[1] > 0, (kept, peaks)
+
+
 def check_attention(directory):
     job = Job(directory, {**GPT, "vocab_size": 64}, {"train_micro_batch_size_per_gpu": 1, "bf16": {"enabled": True}},
               "--target", "cuda:sm_90")
@@ -96,6 +110,7 @@ def main():
     directory = sys.argv[1]
     check_losses(directory)
     check_reduction(directory)
+    check_kept_gradients(directory)
     check_attention(directory)
 
 
