@@ -131,26 +131,78 @@ DS_DEVICE float keptFactor(const AttentionCall &call, int b, int h, int t, int s
   const uint32_t pair[2] = {number % 2 ? words[1] : words[0], number % 2 ? words[3] : words[2]};
   return (number % 4 < 2 ? pair[0] : pair[1]) >> 8 < call.least ? 0.0f : call.keptFactor;
 }
-/// A thread draws a block of four numbers; blocks are counted from that of the run's first number.
+/// What dropout leaves of probabilities by their numbers, four of which are one draw.
+template <class T>
+struct MaskDraw {
+  uint64_t seed, stream;
+  uint32_t least;
+  T one, zero;
+
+  DS_DEVICE_MEMBER explicit MaskDraw(const AttentionMaskCall &call)
+      : seed(static_cast<uint64_t>(call.generator[0])),
+        stream(call.drawId | static_cast<uint64_t>(call.generator[1]) << 32), least(call.least) {
+    setFloat(one, 1.0f);
+    setFloat(zero, 0.0f);
+  }
+  DS_DEVICE_MEMBER void four(uint64_t block, T to[4]) const {
+    uint32_t words[4];
+    philox(block, stream, seed, words);
+    for (int w = 0; w < 4; ++w)
+      to[w] = words[w] >> 8 < least ? zero : one;
+  }
+};
+
+/// A row of whole vectors whose first number begins a draw. What [first, end) does not touch is 0: engines
+/// multiply by all that they load, and memory that nothing wrote may hold what is no number.
+template <class T>
+DS_DEVICE void dropVectors(const AttentionMaskCall &call, T *row, uint64_t number, int first, int end) {
+  constexpr int kSize = Vector<T>::kSize;
+  const MaskDraw<T> draw(call);
+  for (int at = static_cast<int>(threadIdx.x % 32) * kSize; at < call.keys; at += 32 * kSize) {
+    Vector<T> kept;
+    if (at < end && at + kSize > first) {
+      for (int part = 0; part < kSize; part += 4)
+        draw.four((number + static_cast<uint64_t>(at + part)) / 4, kept.values + part);
+    } else {
+      for (int i = 0; i < kSize; ++i)
+        kept.values[i] = draw.zero;
+    }
+    wholeAt<Vector<T>>(row + at) = kept;
+  }
+}
+
+/// Any other row, draw by draw; the first and the last one may belong to its neighbours too.
+template <class T>
+DS_DEVICE void dropElements(const AttentionMaskCall &call, T *row, uint64_t number, int first, int end) {
+  const MaskDraw<T> draw(call);
+  const int ahead = static_cast<int>(number % 4);
+  for (int at = static_cast<int>(threadIdx.x % 32) * 4 - ahead; at < call.keys; at += 32 * 4) {
+    T kept[4] = {draw.zero, draw.zero, draw.zero, draw.zero};
+    if (maxOf(at, 0) < end && at + 4 > first)
+      draw.four((number + static_cast<uint64_t>(at + ahead)) / 4, kept);
+    for (int w = 0; w < 4; ++w)
+      if (at + w >= 0 && at + w < call.keys)
+        row[at + w] = kept[w];
+  }
+}
+
+/// A warp has a row: a query of a head, of whose keys only those that it sees are drawn.
 template <class T>
 DS_DEVICE void dropMask(const AttentionMaskCall &call) {
-  const int64_t perRun = call.perRun / 4 + 2; // blocks that a run touches at most
-  const int64_t at = int64_t(blockIdx.x) * blockDim.x + threadIdx.x, run = at / perRun;
-  if (run >= call.inner * call.outer)
+  const int64_t row = (int64_t(blockIdx.x) * blockDim.x + threadIdx.x) / 32;
+  if (row >= call.rows)
     return;
-  const int64_t outer = run / call.inner;
-  const uint64_t first =
-      call.first + static_cast<uint64_t>(outer * call.distance + run % call.inner * call.innerDistance);
-  const uint64_t block = first / 4 + static_cast<uint64_t>(at % perRun);
-  uint32_t words[4];
-  philox(block, call.drawId | static_cast<uint64_t>(call.generator[1]) << 32,
-         static_cast<uint64_t>(call.generator[0]), words);
-  T *mask = static_cast<T *>(call.mask) + run * call.perRun;
-  for (int w = 0; w < 4; ++w) {
-    const int64_t i = static_cast<int64_t>(block * 4 + static_cast<uint64_t>(w) - first);
-    if (i >= 0 && i < call.perRun)
-      setFloat(mask[i], words[w] >> 8 < call.least ? 0.0f : 1.0f);
-  }
+  const uint32_t head = static_cast<uint32_t>(row) / static_cast<uint32_t>(call.queries);
+  const int query = static_cast<int>(static_cast<uint32_t>(row) % static_cast<uint32_t>(call.queries));
+  T *to = static_cast<T *>(call.mask) + row * call.keys;
+  const uint64_t number = call.first + uint64_t(head) * static_cast<uint64_t>(call.perHead) +
+                          static_cast<uint64_t>(query) * static_cast<uint64_t>(call.perQuery);
+  const int own = call.own + query; // key of its own, counted from the first of the range
+  const int first = maxOf(0, own - call.before), end = minOf(call.keys, own + call.after + 1);
+  if (call.isWhole)
+    dropVectors(call, to, number, first, end);
+  else
+    dropElements(call, to, number, first, end);
 }
 
 DS_DEVICE float *lseAt(const AttentionCall &call, int b, int h, int t) {

@@ -103,14 +103,18 @@ struct AttentionCall {
   float keptFactor;
 };
 
-/// What dropout leaves of some probabilities: 1 or 0 for each. They are runs of numbers that follow one
-/// another.
+/// What dropout leaves of the probabilities of some heads, queries and keys: 1 or 0 for each that is seen, 0
+/// for those that no query sees, which are not drawn.
 struct AttentionMaskCall {
-  void *mask; ///< packed runs, of the entry's type
+  void *mask; ///< packed heads, queries and keys, of the entry's type, on 16 bytes
   const int64_t *generator;
-  uint64_t first;                  ///< number of the first one
-  int64_t perRun, inner, outer;    ///< numbers of a run; runs are inner * outer
-  int64_t innerDistance, distance; ///< numbers from one run to the next, from inner runs to the next ones
+  uint64_t first;            ///< number of the first one
+  int64_t perHead, perQuery; ///< numbers from one head, and from one query, to the next
+  int64_t rows;              ///< queries of all heads; fewer than 2^32
+  int32_t queries, keys;     ///< of a head, and of a query
+  int32_t own;               ///< key of the first query's own, counted from the first key that is meant
+  int32_t before, after;     ///< keys beside its own that a query sees, as in AttentionCall
+  uint32_t isWhole;          ///< rows are whole vectors, whose first number begins a draw
   uint32_t drawId, least;
 };
 

@@ -28,13 +28,14 @@ std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call);
 /// What the kernels of attention take, for either of its commands.
 AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call);
 
-/// Probabilities of an attention: some samples, query heads, queries and keys. Where not all queries and keys
-/// are meant, of one sample.
+/// Probabilities of an attention: some samples, query heads, queries and keys. Of more samples than one, all
+/// heads.
 struct ProbabilityRange {
   int64_t sample, samples, head, heads, query, queries, key, keys;
 };
 
-/// The launch that draws what dropout leaves of the probabilities of `range`, of 16 bits.
+/// The launch that draws what dropout leaves of the probabilities of `range`, of 16 bits. Those that no query
+/// sees are 0.
 CudaLaunch attentionMaskLaunch(const AttentionCall &call, const ProbabilityRange &range, void *mask,
                                DType dtype);
 

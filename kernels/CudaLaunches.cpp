@@ -363,29 +363,27 @@ AttentionCall attentionCall(LibraryFn fn, const LibraryCall &call) {
 
 CudaLaunch attentionMaskLaunch(const AttentionCall &call, const ProbabilityRange &r, void *mask,
                                DType dtype) {
-  constexpr uint32_t kThreads = 256;
+  assert((r.samples == 1 || r.heads == call.heads) && "the heads of a range follow one another");
+  constexpr int64_t kThreads = 256, kSize = 8; // elements of 16 bits in a vector
   const int64_t perHead = int64_t(call.queries) * call.keys;
   AttentionMaskCall c{};
   c.mask = mask;
   c.generator = call.generator;
   c.first = static_cast<uint64_t>((r.sample * call.heads + r.head) * perHead + r.query * call.keys + r.key);
+  c.perHead = perHead;
+  c.perQuery = call.keys;
+  c.rows = r.samples * r.heads * r.queries;
+  c.queries = static_cast<int32_t>(r.queries);
+  c.keys = static_cast<int32_t>(r.keys);
+  c.own = static_cast<int32_t>(r.query + call.keys - call.queries - r.key);
+  c.before = std::min(call.before, call.queries + call.keys); // which may be all that there are
+  c.after = std::min(call.after, call.queries + call.keys);
+  c.isWhole = r.keys % kSize == 0 && call.keys % kSize == 0 && r.key % kSize == 0;
   c.drawId = call.drawId;
   c.least = call.least;
-  if (r.queries == call.queries && r.keys == call.keys) { // heads follow one another
-    c.perRun = r.heads * perHead;
-    c.inner = 1;
-    c.outer = r.samples;
-    c.distance = call.heads * perHead;
-  } else {
-    c.perRun = r.keys;
-    c.inner = r.queries;
-    c.innerDistance = call.keys;
-    c.outer = r.heads;
-    c.distance = perHead;
-  }
   Launches launches;
   launches.add(dtype == DType::F16 ? "ds_attention_mask_f16" : "ds_attention_mask_bf16",
-               divideUp(c.inner * c.outer * (c.perRun / 4 + 2), kThreads), kThreads, c);
+               divideUp(c.rows, kThreads / 32), uint32_t(kThreads), c);
   return std::move(launches.list.front());
 }
 

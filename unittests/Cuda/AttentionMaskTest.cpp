@@ -8,11 +8,13 @@ namespace {
 constexpr uint64_t kSeed = 987654321098;
 constexpr uint32_t kCounter = 41, kDraw = 3;
 
-/// An attention of `samples` samples and `heads` heads, of which some are drawn.
+/// An attention of `samples` samples and `heads` heads, of which some are drawn, and of those some queries
+/// and keys; 0: all.
 struct Drawn {
   int32_t samples, heads, queries, keys;
   int32_t before, after;
   int64_t firstSample = 0, drawnSamples = 1, firstHead = 0, drawnHeads = 1;
+  int64_t firstQuery = 0, drawnQueries = 0, firstKey = 0, drawnKeys = 0;
 };
 
 /// The CPU's uniform numbers of the draw from `first` on.
@@ -37,24 +39,29 @@ void checkMask(const Drawn &d, DType dtype, double probability) {
   call.drawId = kDraw;
   call.least = static_cast<uint32_t>(std::ceil(static_cast<float>(probability) * 0x1p24));
 
-  const int64_t rows = d.drawnSamples * d.drawnHeads * d.queries, count = rows * d.keys;
+  const int64_t queries = d.drawnQueries > 0 ? d.drawnQueries : d.queries,
+                keys = d.drawnKeys > 0 ? d.drawnKeys : d.keys;
+  const int64_t rows = d.drawnSamples * d.drawnHeads * queries, count = rows * keys;
   constexpr size_t kGuard = 16;
   alignas(16) static uint16_t mask[1 << 16];
   ASSERT_LE(static_cast<size_t>(count) + kGuard, std::size(mask));
   std::fill(std::begin(mask), std::end(mask), uint16_t(0x7fff)); // NaN of both types
-  launch(
-      cuda::attentionMaskLaunch(call, d.firstSample, d.drawnSamples, d.firstHead, d.drawnHeads, mask, dtype));
+  const cuda::ProbabilityRange range{d.firstSample, d.drawnSamples, d.firstHead, d.drawnHeads,
+                                     d.firstQuery,  queries,        d.firstKey,  keys};
+  launch(cuda::attentionMaskLaunch(call, range, mask, dtype));
 
   const uint16_t one = dtype == DType::F16 ? 0x3c00 : 0x3f80;
-  const std::vector<float> numbers =
-      uniform((d.firstSample * d.heads + d.firstHead) * d.queries * d.keys, count);
+  const std::vector<float> numbers = uniform((d.firstSample * d.heads + d.firstHead) * d.queries * d.keys,
+                                             d.drawnSamples * d.drawnHeads * d.queries * d.keys);
   constexpr int kVector = 8; // keys beside those that are seen are drawn with them
   for (int64_t row = 0; row < rows; ++row)
-    for (int64_t s = 0; s < d.keys; ++s) {
-      const int64_t own = row % d.queries + d.keys - d.queries, at = row * d.keys + s;
+    for (int64_t column = 0; column < keys; ++column) {
+      const int64_t query = d.firstQuery + row % queries, s = d.firstKey + column;
+      const int64_t own = query + d.keys - d.queries, at = row * keys + column;
+      const int64_t number = (row / queries * d.queries + query) * d.keys + s;
       const bool isSeen = s >= own - d.before && s <= own + d.after;
       const bool isFar = s < own - d.before - kVector || s > own + d.after + kVector;
-      const uint16_t drawn = static_cast<double>(numbers[static_cast<size_t>(at)]) <
+      const uint16_t drawn = static_cast<double>(numbers[static_cast<size_t>(number)]) <
                                      static_cast<double>(static_cast<float>(probability))
                                  ? 0
                                  : one;
@@ -80,6 +87,8 @@ TEST(AttentionMask, HasTheNumbersOfTheCpuWhereQueriesSeeKeys) {
     checkMask({1, 3, 13, 13, 25, 0, 0, 1, 1, 2}, dtype, 0.5);   // rows begin anywhere
     checkMask({2, 3, 21, 151, 171, 0, 1, 1, 2, 1}, dtype, 0.5); // more than a warp's draws
     checkMask({1, 1, 17, 2, 3, 3, 0, 1, 0, 1}, dtype, 0.5);     // shorter than a draw
+    checkMask({2, 3, 64, 64, 127, 0, 1, 1, 1, 2, 16, 32, 8, 40}, dtype, 0.5); // a block, in whole vectors
+    checkMask({2, 3, 64, 60, 20, 3, 0, 1, 0, 3, 7, 30, 13, 21}, dtype, 0.5);  // a block that begins anywhere
   }
 }
 
