@@ -6,6 +6,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "OperandChecker.h"
+#include "Shape.h"
 
 #include "ds/Runtime/Program/ProductForm.h"
 
@@ -341,9 +342,7 @@ Status verifyConvBackwardWeight(const OperandChecker &c) {
 /// The sums of the blocks of one input.
 Status verifyBlockSums(const OperandChecker &c) {
   DS_CHECK(c.counts(2, 2, 0));
-  int64_t count = 1;
-  for (int64_t extent : c.operand(0).shape) // of a buffer within the arenas
-    count *= extent;
+  const auto count = static_cast<int64_t>(elementsOf(c.operand(0).shape)); // of a buffer within the arenas
   DS_CHECK(c.shape(1, {count / kSquaresBlock + (count % kSquaresBlock != 0)}));
   DS_CHECK(c.isFloat(0));
   DS_CHECK(c.contiguous(0));
@@ -357,8 +356,7 @@ Status verifySumOfSquares(const OperandChecker &c) {
     return verifyBlockSums(c);
   DS_CHECK(c.counts(2, most, std::min(c.numParams(), 1u)));
   const bool areBlocks = c.numParams() > 0;
-  if (areBlocks)
-    DS_CHECK(c.flag(0));
+  DS_CHECK(areBlocks ? c.flag(0) : Status());
   if (areBlocks && c.program.target != "cpu" && c.program.streams[c.command.stream] != StreamKind::Host)
     return refuse("{} sums up blocks' sums, which only the host does", c.where());
   DS_CHECK(verifyScalar(c, result, DType::F64));
