@@ -84,6 +84,9 @@ static bool isSameMemory(Value buffer, Value factor) {
 }
 
 namespace {
+/// One or two launches, of which the first adds up rows of its input and the last gives the sums.
+using SumLaunches = SmallVector<LaunchOp, 2>;
+
 /// Finds such products, and lets them name the sums of a factor.
 class Joiner {
 public:
@@ -91,40 +94,15 @@ public:
   void joinIn(func::FuncOp func);
 
 private:
-  void findSums(func::FuncOp func);
-  bool isBefore(Operation *a, Operation *b) const { return places.at(a) < places.at(b); }
-  bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) const;
-  SmallVector<LaunchOp, 2> findLaunches(CallOp product, ::ds::rt::Summed summed) const;
-  SmallVector<LaunchOp, 2> launchesThatEndIn(LaunchOp last, Value factor) const;
+  void findSums(LaunchOp last);
+  bool joinIn(CallOp product, ::ds::rt::Summed summed) const;
+  SumLaunches findLaunches(CallOp product, ::ds::rt::Summed summed) const;
 
   SymbolTable symbols;
-  /// Launches of a function that add up leading dimensions. An update on NVMe has thousands of others.
-  SmallVector<LaunchOp> sums;
-  /// Where they and calls stand: those that have moved before the product of their first number. The block's
-  /// own numbers would be counted anew after each move.
-  DenseMap<Operation *, std::pair<size_t, unsigned>> places;
+  /// Memory -> those that add up something in it, in block order: each product asks for its own alone.
+  DenseMap<Value, SmallVector<SumLaunches, 1>> sums;
 };
 } // namespace
-
-void Joiner::findSums(func::FuncOp func) {
-  sums.clear();
-  places.clear();
-  for (auto [index, op] : llvm::enumerate(func.getBody().front())) {
-    auto launch = dyn_cast<LaunchOp>(op);
-    if (!launch && !isa<CallOp>(op))
-      continue;
-    if (launch) {
-      if (launch.getOutputs().size() != 1 || launch.getInputs().size() != 1 ||
-          launch.getStream() != StreamKind::Compute)
-        continue;
-      auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
-      if (!kernel || !addsUpLeading(kernel))
-        continue;
-      sums.push_back(launch);
-    }
-    places[&op] = {index, 1};
-  }
-}
 
 /// A product of two matrices of 16 bits that does nothing but multiply.
 static bool isPlainProduct(CallOp call) {
@@ -158,24 +136,24 @@ static bool goesByRows(CallOp product, rt::Summed summed) {
   return type.getStrides()[kept] == 1 && type.getStrides()[gone] == type.getTensor().getDimSize(kept);
 }
 
-/// The one or two launches that end in `last` and add up rows of `factor`; empty where others do.
-SmallVector<LaunchOp, 2> Joiner::launchesThatEndIn(LaunchOp last, Value factor) const {
-  SmallVector<LaunchOp, 2> launches;
+/// Notes the launches that end in `last`.
+void Joiner::findSums(LaunchOp last) {
+  SumLaunches launches;
   for (LaunchOp launch = last; launch && launches.size() < 2;) {
+    if (launch.getOutputs().size() != 1 || launch.getInputs().size() != 1)
+      return;
     auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
     if (!kernel || !addsUpLeading(kernel) || launch.getStream() != StreamKind::Compute ||
         launch->getBlock() != last->getBlock() || getWork(launch) != getWork(last))
-      return {};
+      return;
     launches.insert(launches.begin(), launch);
     Value input = launch.getInputs().front();
-    if (isSameMemory(input, factor))
-      return launches;
+    sums[windowOf(input).root].push_back(launches);
     // Partial sums, which nobody else has.
     if (!input.getDefiningOp<AllocOp>() || !llvm::hasNItems(input.getUses(), 2))
-      return {};
+      return;
     launch = findMaker(input);
   }
-  return {};
 }
 
 /// Whether `launch` can come right before `product`, which stands before it: it has to wait for nothing in
@@ -216,30 +194,33 @@ static bool addUpResult(CallOp product, Value result, ArrayRef<LaunchOp> launche
 }
 
 /// Whether the launches, which add up `factor`, are before the product or can come there.
-bool Joiner::canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) const {
-  if (isBefore(launches.back(), product))
+static bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) {
+  if (launches.back()->isBeforeInBlock(product))
     return isUntouchedUntil(product, factor, launches);
   // Both read one value then: nothing that writes it may be passed.
   return llvm::all_of(launches, [&](LaunchOp launch) {
-    return isBefore(product, launch) && canComeBefore(product, launch, launches);
+    return product->isBeforeInBlock(launch) && canComeBefore(product, launch, launches);
   });
 }
 
 /// The launches that add up a factor of `product`, along the dimension that goes, and can come before it, or
 /// that add up its result; empty where there are none.
-SmallVector<LaunchOp, 2> Joiner::findLaunches(CallOp product, rt::Summed summed) const {
+SumLaunches Joiner::findLaunches(CallOp product, rt::Summed summed) const {
   const bool isFirst = summed == rt::Summed::First, isOfResult = summed == rt::Summed::Result;
   if (!goesByRows(product, summed))
     return {};
   Value factor = product.getBuffers()[static_cast<unsigned>(summed) - 1];
   RankedTensorType result = tensorOf(product.getBuffers()[2]);
-  for (LaunchOp last : sums) {
-    Value made = last.getOutputs().front();
-    if (getWork(last) != getWork(product) || !cast<BufferType>(made.getType()).isContiguous() ||
-        tensorOf(made).getShape() != ArrayRef(result.getDimSize(isFirst ? 0 : 1)))
-      continue;
-    SmallVector<LaunchOp, 2> launches = launchesThatEndIn(last, factor);
-    if (!launches.empty() &&
+  auto known = sums.find(windowOf(factor).root);
+  if (known == sums.end())
+    return {};
+  for (const SumLaunches &launches : known->second) {
+    LaunchOp last = launches.back();
+    Value given = last.getOutputs().front();
+    if (getWork(last) == getWork(product) && cast<BufferType>(given.getType()).isContiguous() &&
+        tensorOf(given).getShape() ==
+            ArrayRef(isFirst ? result.getShape().front() : result.getShape().back()) &&
+        isSameMemory(LaunchOp(launches.front()).getInputs().front(), factor) &&
         (isOfResult ? addUpResult(product, factor, launches) : canPair(product, factor, launches)))
       return launches;
   }
@@ -260,7 +241,7 @@ static void nameSums(CallOp product, rt::Summed summed, Value sums) {
 
 /// Whether the product names sums now, which launches make that stand where they can.
 bool Joiner::joinIn(CallOp product, rt::Summed summed) const {
-  SmallVector<LaunchOp, 2> launches = findLaunches(product, summed);
+  SumLaunches launches = findLaunches(product, summed);
   if (launches.empty())
     return false;
   for (LaunchOp launch : launches)
@@ -272,26 +253,17 @@ bool Joiner::joinIn(CallOp product, rt::Summed summed) const {
 
 /// Factors come first, for that moves launches, and a result's name would stand in their way.
 void Joiner::joinIn(func::FuncOp func) {
-  bool moved = false;
-  findSums(func);
-  for (CallOp product : llvm::to_vector(func.getOps<CallOp>())) {
-    if (!isPlainProduct(product))
-      continue;
-    for (rt::Summed summed : {rt::Summed::First, rt::Summed::Second}) {
-      SmallVector<LaunchOp, 2> launches = findLaunches(product, summed);
-      if (launches.empty())
-        continue;
-      for (LaunchOp launch : launches)
-        if (isBefore(product, launch)) {
-          launch->moveBefore(product);
-          places[launch] = {places.at(product).first, 0};
-        }
-      nameSums(product, summed, launches.back().getOutputs().front());
-      moved = true;
-      break;
-    }
-  }
-  if (moved)
+  sums.clear();
+  for (LaunchOp launch : func.getOps<LaunchOp>())
+    findSums(launch);
+  bool named = false;
+  for (CallOp product : llvm::to_vector(func.getOps<CallOp>()))
+    if (isPlainProduct(product))
+      named |= joinIn(product, rt::Summed::First) || joinIn(product, rt::Summed::Second);
+  for (CallOp product : llvm::to_vector(func.getOps<CallOp>()))
+    if (hasGeluGradient(product))
+      named |= joinIn(product, rt::Summed::Result);
+  if (named)
     placeBuffers(func);
 }
 
