@@ -65,37 +65,45 @@ void mlir::ds::buildShardPipeline(OpPassManager &manager) {
   manager.addPass(createVerifySharded());
 }
 
-void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // First of all: what is elsewhere takes no memory that other values could have.
+void mlir::ds::buildFusePipeline(OpPassManager &manager) {
+  // First of all, on ops that are still apart: what lives and runs elsewhere takes no part in regions here,
+  // and what is moved has its place in the order.
   manager.addPass(createOffloadStates());
-  // Before there are buffers, what is to lie in them. No common-subexpression elimination from here on: it
-  // would merge copies with their originals again.
+  manager.addPass(createOffloadUpdates());
+  manager.addPass(createPlaceStates());
+  manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
+  // No canonicalisation and no common-subexpression elimination from here on: they would undo the private
+  // copies that regions live on, and merge what is computed again with what it was first.
+  manager.addNestedPass<func::FuncOp>(createFuseRegions());
+  // Order is decided on values, because buffers freeze who may overwrite whom.
+  manager.addNestedPass<func::FuncOp>(createOrderIssue());
+  manager.addPass(createVerifyFused());
+}
+
+void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options) {
+  // It is known what a kernel is, what lies in memory, and when.
   RematerializeCheapOptions cheap;
   cheap.maxReuseElements = options.maxReuseElements;
   cheap.maxLiveElements = options.maxLiveElements;
   cheap.prefetchElements = options.prefetchElements;
   cheap.calls = options.recomputesCalls;
   manager.addPass(createRematerializeCheap(cheap));
-  // Updates run where their states live; on tensors still, so that all ops that could go there are seen.
-  manager.addPass(createOffloadUpdates());
-  // States that live elsewhere: what is loaded was not there to be computed again from.
-  manager.addPass(createPlaceStates());
   manager.addPass(createVerifyResident());
 }
 
 void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options) {
-  // What is recomputed fuses with what reads it, so its ops must stand beside those.
+  // What is recomputed joins the region that reads it, so its ops must stand beside that.
   manager.addNestedPass<func::FuncOp>(createInlineRecompute());
-  manager.addNestedPass<func::FuncOp>(createNormalizeShapes());
-  // What is kept and recomputed is settled, and no region yet holds what reads the loss beside other things.
+  // What is kept and recomputed is settled: nothing else is to be done with the logits.
   manager.addNestedPass<func::FuncOp>(createJoinLoss());
-  // No canonicalisation from here on: it would undo the private copies that regions live on.
+  // Regions stay as they are, but for what is recomputed.
   manager.addNestedPass<func::FuncOp>(createFuseRegions());
   // Only now is it known what reads a product beside GELU.
   manager.addNestedPass<func::FuncOp>(createApplyGelu());
   // Regions are whole: what they lose would not be found again.
   manager.addNestedPass<func::FuncOp>(createSplitColumns());
-  // Order is decided on values, because buffers freeze who may overwrite whom.
+  // What is brought back has no place in the order yet, and reads states again, whose new values are made
+  // behind that.
   manager.addNestedPass<func::FuncOp>(createOrderIssue());
   BufferizeOptions buffers;
   buffers.staging = options.stagingBytes;
@@ -173,6 +181,7 @@ void mlir::ds::buildVerifier(OpPassManager &manager, Phase phase) {
     manager.addPass(createVerifySharded());
     break;
   case Phase::Fused:
+    manager.addPass(createVerifyFused());
     break;
   case Phase::Resident:
     manager.addPass(createVerifyResident());
@@ -195,6 +204,8 @@ void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, cons
     buildStepPipeline(manager);
   if (crosses(Phase::Sharded))
     buildShardPipeline(manager);
+  if (crosses(Phase::Fused))
+    buildFusePipeline(manager);
   if (crosses(Phase::Resident))
     buildResidentPipeline(manager, options);
   if (crosses(Phase::Scheduled))
@@ -216,11 +227,13 @@ void mlir::ds::registerPipelines() {
   static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
   static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
                                           buildShardPipeline);
+  static PassPipelineRegistration<> fuse("ds-fuse-pipeline", "From what one rank does to kernels in order",
+                                         buildFusePipeline);
   static PassPipelineRegistration<> resident(
-      "ds-resident-pipeline", "From what one rank does to what it keeps and recomputes",
+      "ds-resident-pipeline", "From kernels in order to what is kept and recomputed",
       [](OpPassManager &manager) { buildResidentPipeline(manager, {}); });
   static PassPipelineRegistration<> schedule(
-      "ds-schedule-pipeline", "From what one rank keeps to buffers in issue order",
+      "ds-schedule-pipeline", "From what is kept to buffers and streams",
       [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });
   static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets", buildPlanPipeline);
 }

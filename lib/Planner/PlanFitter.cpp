@@ -83,8 +83,8 @@ bool PlanFitter::isOutOfReach() const { return double(findLeastLive(*best)) > kO
 
 LogicalResult PlanFitter::makeSharded(ModuleOp step, Phase from) {
   sharded = step.clone();
-  reached = std::max(from, Phase::Sharded);
-  return run([&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Sharded, options); },
+  reached = std::max(from, Phase::Fused);
+  return run([&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Fused, options); },
              *sharded);
 }
 

@@ -144,7 +144,10 @@ FailureOr<bool> LossPlanner::makeWhole() {
   if (!offers)
     return false;
   sharded = step->clone();
-  if (failed(run(buildShardPipeline, *sharded)))
+  auto build = [&](OpPassManager &manager) {
+    buildPipelines(manager, Phase::Step, Phase::Fused, options);
+  };
+  if (failed(run(build, *sharded)))
     return failure();
   return true;
 }

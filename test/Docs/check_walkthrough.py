@@ -54,7 +54,7 @@ def main():
         return 0
     phases = set(printed)
     faults += [f"the page shows nothing of phase {phase}" for phase in
-               ("model", "step", "sharded", "resident", "scheduled", "planned") if phase not in phases]
+               ("model", "step", "sharded", "fused", "resident", "scheduled", "planned") if phase not in phases]
     print("\n".join(faults) or f"{len(EXCERPT.findall(text))} excerpts are what ds-opt prints")
     return 1 if faults else 0
 

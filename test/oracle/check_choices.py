@@ -47,7 +47,7 @@ def cluster_of(name):
 
 
 def shard(name, out):
-    """The model of `name` with its training, in phase sharded."""
+    """The model of `name` with its training, in phase fused."""
     model, batch, length, ranks = MODELS[name]
     config, training, ir = (os.path.join(out, f"{name}.{end}") for end in ("config.json", "ds.json", "mlir"))
     with open(config, "w") as file:
@@ -56,7 +56,7 @@ def shard(name, out):
         json.dump({"train_micro_batch_size_per_gpu": batch, "bf16": {"enabled": True}, "loss_chunks": 8,
                    "zero_optimization": {"stage": 3 if ranks > 1 else 0}, "compile": {"offload_activation": "auto"}}, file)
     subprocess.run(["ds-opt", config, "--config", training, "--input", f"input_ids={batch}x{length}xi64", "--cluster", cluster_of(name),
-                    "--ranks", str(ranks), "--emit=ir", "--phase=sharded", "-o", ir], check=True, stderr=subprocess.DEVNULL)
+                    "--ranks", str(ranks), "--emit=ir", "--phase=fused", "-o", ir], check=True, stderr=subprocess.DEVNULL)
     with open(ir) as file:
         return file.read()
 

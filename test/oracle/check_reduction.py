@@ -19,7 +19,7 @@ def check(trials):
     once = trials.train("once", {"stage": 1}, force("once_per_step"))
     each = trials.train("each", {"stage": 1}, force("each_micro_step"))
     roomy = trials.train("roomy", {"stage": 1}, memory=once.arena())
-    for share in (1.0, 0.93, 0.87, 0.8):  # of what one plan takes, to where whole gradients do not fit any more
+    for share in (1.0, 0.93, 0.87, 0.8, 0.74):  # of what one plan takes, to where whole gradients do not fit any more
         tight = trials.train("tight", {"stage": 1}, memory=int(share * each.arena()))
         if tight.rank()["states"]["gradients"] < once.rank()["states"]["gradients"]:
             break

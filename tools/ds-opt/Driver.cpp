@@ -93,9 +93,10 @@ static Status runPhases(mlir::ModuleOp module, const std::string &name,
   using mlir::ds::Phase;
   std::optional<Phase> phase = mlir::ds::symbolizePhase(name);
   if (!phase)
-    return Error{
-        ExitCode::Usage,
-        "--phase expects model, step, sharded, resident, scheduled or planned, but got '" + name + "'", ""};
+    return Error{ExitCode::Usage,
+                 "--phase expects model, step, sharded, fused, resident, scheduled or planned, but got '" +
+                     name + "'",
+                 ""};
   const Error failed{ExitCode::Invalid, "the model could not be brought to phase " + name,
                      "the diagnostics above say where"};
   auto runOnStages = [&](Phase reached) {

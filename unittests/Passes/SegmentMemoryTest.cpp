@@ -1,9 +1,11 @@
-//===- SegmentMemoryTest.cpp - What a step's values are expected to take -----------===//
+//===- SegmentMemoryTest.cpp - What a step's values take ---------------------------===//
 #include "ResidencyModel.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/Passes.h"
 
 #include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
 
 #include "gtest/gtest.h"
 
@@ -68,7 +70,8 @@ const char *const kEarly = R"mlir(
 
 class SegmentMemory : public testing::Test {
 protected:
-  /// The memory of the function that `text` has, beside the states of a weight.
+  /// The memory of the function that `text` has, once it is known what a kernel is, beside the states of a
+  /// weight.
   void read(const std::string &text) {
     context.loadDialect<dialect::DsDialect, func::FuncDialect>();
     module = parseSourceString<ModuleOp>(R"mlir(module {
@@ -78,10 +81,14 @@ protected:
     )mlir" + text + "}",
                                          &context);
     ASSERT_TRUE(module);
+    PassManager fuse(&context);
+    fuse.addNestedPass<func::FuncOp>(dialect::createFuseRegions());
+    ASSERT_TRUE(succeeded(fuse.run(*module)));
     func = *module->getOps<func::FuncOp>().begin();
-    const SymbolTable symbols(*module);
-    const dialect::HostPlacement placement(func, symbols);
-    memory.emplace(func, rules, placement, symbols);
+    memory.reset();
+    open.clear();
+    open.insert({func, dialect::OpenRegions(func.getBody().front())});
+    memory.emplace(func, open.front().second, rules, SymbolTable(*module));
   }
   /// Of the result of the first `Op`.
   template <typename Op>
@@ -95,7 +102,7 @@ protected:
     dialect::Machine machine;
     machine.cluster = "h100-80g";
     EXPECT_TRUE(succeeded(setMachine(*module, machine)));
-    return {*module, *dialect::readRates(*module), limits, repeats};
+    return {*module, open, *dialect::readRates(*module), limits, repeats};
   }
   /// Of the device at each moment, whatever is chosen.
   std::vector<int64_t> liveBytes(const dialect::ResidencyLimits &limits) {
@@ -107,11 +114,32 @@ protected:
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   func::FuncOp func;
+  dialect::OpenSegments open;
   dialect::RecomputeRules rules;
   std::optional<dialect::SegmentMemory> memory;
 };
 
 } // namespace
+
+/// What one kernel makes and reads lies in no memory, and all of it has one moment.
+TEST_F(SegmentMemory, HasNothingWithinARegion) {
+  read(R"mlir(
+  func.func @last(%x: tensor<4x64xf32> {ds.input = "x"}) -> (tensor<4x64xf32> {ds.state = @out})
+      attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %e = ds.exp %x {ds.work = #ds.work<forward>} : tensor<4x64xf32>
+    %t = ds.tanh %e {ds.work = #ds.work<forward>} : tensor<4x64xf32>
+    %y = ds.matmul %t, %t transpose_rhs {ds.work = #ds.work<forward>} : tensor<4x64xf32>, tensor<4x64xf32> -> tensor<4x4xf32>
+    %z = ds.matmul %y, %e {ds.work = #ds.work<backward>} : tensor<4x4xf32>, tensor<4x64xf32> -> tensor<4x64xf32>
+    return %z : tensor<4x64xf32>
+  }
+  ds.state @out role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x64xf32>)mlir");
+  const dialect::ValueMemory &exp = memoryOf<dialect::ExpOp>(), &tanh = memoryOf<dialect::TanhOp>();
+  EXPECT_EQ(exp.begin, tanh.begin);
+  EXPECT_FALSE(exp.isStored); // only backward reads it outside: whether it leaves the region is open
+  EXPECT_TRUE(exp.isRead);
+  EXPECT_TRUE(tanh.isStored);
+  EXPECT_EQ(memory->commands.size(), 3u);
+}
 
 /// The sum of a gradient that ends with the update is in its place, and so is what ranks add up of that.
 TEST_F(SegmentMemory, AddsToWhatEndsInItsPlace) {

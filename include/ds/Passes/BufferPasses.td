@@ -34,7 +34,7 @@ def NormalizeShapes : Pass<"ds-normalize-shapes", "::mlir::func::FuncOp"> {
     widened and then repeated or reshaped is widened last, and reductions along inner dimensions read a transposed
     view.
 
-    Requires: phase sharded, or step on one rank.
+    Requires: phase fused.
     Ensures: (E1) an elementwise op whose operands are reshapes from one shape computes in that shape, unless only
     reductions over other rows than that shape has read what it gives, which it joins where it is;
     (E2) no broadcast reads a reshape that only adds unit dimensions, and neither a broadcast nor a reshape a conversion
@@ -55,9 +55,9 @@ def JoinLoss : Pass<"ds-join-loss", "::mlir::func::FuncOp"> {
     Forward reads logits, and backward reads them again and writes their gradient: three passes over what is often the largest value
     of a step. Where what reaches the loss is known before the loss, one op does both and passes twice.
 
-    Requires: phase resident, nothing left to recompute.
+    Requires: phase resident, nothing left in `ds.recompute`.
     Ensures: (E1) on CUDA, a cross-entropy and the only gradient that reads its row statistics are one op, in the place of the
-    gradient, unless it reads what depends on the loss, or something before the gradient reads the loss or the count;
+    gradient, unless it reads what depends on the loss; what read the loss or the count before comes after;
     (E2) other cross-entropies, those of evaluation among them, and those of other targets are as before; (E3) no value
     lives longer: what is computed of the loss and is a number follows it, and the row statistics are none.
 
@@ -78,10 +78,13 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
     ds-rematerialize-cheap has recomputed (work `recompute`) joins what reads it, not what made its operands: it would
     be kept from there on after all.
 
-    Requires: phase sharded, or step on one rank; shapes normalised (ds-normalize-shapes).
+    Regions that are there already stay as they are, but for ops that are recomputed, which may join them.
+
+    Requires: phase fused, shapes normalised (ds-normalize-shapes), or phase resident, nothing left in `ds.recompute`.
     Ensures: (E1) every fusable op but reshape, transpose, slice, pad and concat stands in a `ds.fused`;
     (E2) values that only one region reads do not leave it; (E3) regions are convex: the block stays in
-    topological order.
+    topological order; (E4) no region has ops of forward and of another work; (E5) ops that were in one region are,
+    and those of two regions are in two; (E6) where the results of a region are made in different layers, `ds.layers` says in which.
 
     ```
     %e = ds.exp %x : tensor<4xf32>               %r = ds.fused(%x) : (tensor<4xf32>) -> tensor<4xf32> {
@@ -93,6 +96,16 @@ def FuseRegions : Pass<"ds-fuse-regions", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
+def VerifyFused : Pass<"ds-verify-fused", "::mlir::ModuleOp"> {
+  let summary = "Checks what the passes after phase fused rely on";
+  let description = [{
+    Requires: nothing. Ensures, or fails:
+    - what ds-verify-sharded ensures of segments, and that no op belongs to another phase;
+    - what a region may hold stands in one, so that all that is no result of an op of the function is in no memory;
+    - nothing is recomputed yet.
+  }];
 }
 
 def ApplyGelu : Pass<"ds-apply-gelu", "::mlir::func::FuncOp"> {
@@ -148,7 +161,7 @@ def OrderIssue : Pass<"ds-order-issue", "::mlir::func::FuncOp"> {
     Keeps the given order unless another topological order has a lower peak; an op that replaces a state in place
     comes after every reader of the old value where the dependences allow it.
 
-    Requires: phase sharded, or step on one rank; regions fused.
+    Requires: phase fused or resident; regions fused.
     Ensures: (E1) the block is in topological order; (E2) the peak of live bytes is not higher than before;
     (E3) an op that makes a state's new value stands after the last reader of the old one, unless an op that
     comes before needs the new value.

@@ -29,11 +29,14 @@ void buildStepPipeline(OpPassManager &manager);
 /// step -> sharded: what one rank holds, does and sends.
 void buildShardPipeline(OpPassManager &manager);
 
-/// sharded -> resident: what stays in memory until it is read, and what is recomputed.
+/// sharded -> fused: what lives elsewhere, what a kernel is, and what follows what.
+void buildFusePipeline(OpPassManager &manager);
+
+/// fused -> resident: what stays in memory until it is read, and what is recomputed.
 void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options);
 
-/// resident -> scheduled: kernels, issue order, buffers, streams and events. First what memory has no say in,
-/// up to buffers in issue order; then what runs beside compute, as far as the machine's memory holds it.
+/// resident -> scheduled: buffers, streams and events. First what memory has no say in, up to buffers in
+/// issue order; then what runs beside compute, as far as the machine's memory holds it.
 void buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options);
 void buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options);
 void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
@@ -51,8 +54,8 @@ void buildPipelines(OpPassManager &manager, Phase from, Phase to, const Pipeline
 /// when all have reached a phase.
 void buildStagesPipeline(OpPassManager &manager, Phase reached);
 
-/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-resident-pipeline, ds-schedule-pipeline
-/// and ds-plan-pipeline.
+/// Registers them as flags ds-step-pipeline, ds-shard-pipeline, ds-fuse-pipeline, ds-resident-pipeline,
+/// ds-schedule-pipeline and ds-plan-pipeline.
 void registerPipelines();
 
 } // namespace mlir::ds

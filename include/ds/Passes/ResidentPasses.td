@@ -16,7 +16,7 @@ def OffloadStates : Pass<"ds-offload-states", "::mlir::ModuleOp"> {
     masters are kept in storage instead, and with `parameters_on_nvme` the parameters, but for the first that have at
     most `max_in_cpu` elements together.
 
-    Requires: phase sharded, what ranks hold being decided.
+    Requires: phase sharded, what ranks hold being decided. Leaves the module in phase fused, of which it is the first.
 
     Ensures: (E1) all states of a bucket, or of a parameter that is in none, that the optimizer has beside the parameter
     have one home, but for gradients, which are never in storage. (E2) Those that are moved have at most `optimizer` of all elements, and no other one that is small enough
@@ -42,19 +42,19 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   let description = [{
     A value that forward makes and an op of another work reads crosses: it lives until backward has read it, or until it
     was recomputed from what does. Which values are kept is one choice with what parameters stay gathered
-    (Analysis/Residency), over an estimate of what is live at each op: fewest seconds of the busier of compute and link
+    (Analysis/Residency), over what is live at each command, which is a region, a call or a collective: fewest seconds of the busier of compute and link
     within the machine's memory. A copy costs arithmetic, and a kernel where a library call reads it; a kept value costs what
     writing and reading it takes where no kernel has it in memory anyway.
 
-    Requires: phase sharded, decomposed, without common subexpressions. No CSE may follow before fusion: it would merge
-    the copies with their originals again.
+    Requires: phase fused. No CSE may follow: it would merge the copies with their originals again.
 
     Ensures:
     - What elementwise and index ops give is recomputed where that costs no time, or where the machine's memory does not hold it: of
       that what saves most bytes for a second. Where nothing fits, as few bytes as were found are kept.
-    - Backward reads copies of those ops, made beside the reader and of the work `recompute`; readers with no library
-      call between them share one.
+    - Backward reads copies of those ops, made beside the reader and of the work `recompute`; each region, and each call, has its own.
     - The copies are the same ops on the same values: results are bit-equal.
+    - Regions are as before, but for results that nothing reads any more, and for values of forward that are kept and had not left
+      their region. What is recomputed stands outside of regions, for ds-fuse-regions.
     - Products, attention and reductions are recomputed only where that is not enough for the machine's memory, and `calls` is true:
       in a `ds.recompute` before the first reader, from the last value before them through which all of forward passes.
       First groups of two such values are tried, then ever longer ones. Each op is recomputed once at most.
@@ -103,7 +103,7 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
 def OffloadUpdates : Pass<"ds-offload-updates", "::mlir::ModuleOp"> {
   let summary = "Updates states of the host on the host's cores";
   let description = [{
-    Requires: phase resident, states not placed yet.
+    Requires: phase fused, no regions yet, states not placed.
 
     Ensures: (E1) what makes the new values of states with `home(host)` or `home(nvme)` of their old ones runs in `ds.host`, and so does
     what adds to a gradient that is kept there; a region holds what belongs to one bucket, or the scalars that all

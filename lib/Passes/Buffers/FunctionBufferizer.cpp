@@ -23,16 +23,23 @@ FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, 
     position[&op] = index;
 }
 
-/// A constant that several ops read in memory is made for each of them: in the place where it is wanted.
+/// A constant that several ops read in memory is made for each of them: in the place where it is wanted. The
+/// first in the block keeps the one that there is; the order in which a value lists its uses is not printed.
 void FunctionBufferizer::privatizeConstants() {
   for (FusedOp op : llvm::make_early_inc_range(func.getOps<FusedOp>())) {
     if (op.getNumOperands() != 0 || op.getNumResults() != 1)
       continue;
-    for (OpOperand &use : llvm::make_early_inc_range(llvm::drop_begin(op.getResult(0).getUses()))) {
-      if (!isa<ConcatOp, LibraryOpInterface>(use.getOwner()))
+    SmallVector<OpOperand *> uses =
+        llvm::map_to_vector(op.getResult(0).getUses(), [](OpOperand &use) { return &use; });
+    llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
+      Operation *first = a->getOwner(), *second = b->getOwner();
+      return first == second ? a->getOperandNumber() < b->getOperandNumber() : first->isBeforeInBlock(second);
+    });
+    for (OpOperand *use : llvm::drop_begin(uses)) {
+      if (!isa<ConcatOp, LibraryOpInterface>(use->getOwner()))
         continue;
-      builder.setInsertionPoint(use.getOwner());
-      use.set(builder.clone(*op)->getResult(0));
+      builder.setInsertionPoint(use->getOwner());
+      use->set(builder.clone(*op)->getResult(0));
     }
   }
 }

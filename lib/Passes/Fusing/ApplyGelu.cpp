@@ -53,11 +53,18 @@ static bool isGelu(FusedOp fused) {
          narrowSource(gelu.getInput()) == body.getArgument(0);
 }
 
+/// Whether `op` takes time of compute, or ranks meet in it. Gathers of parameters stand anywhere before what
+/// reads them, in another program elsewhere, and the bits of both are to be the same.
+static bool isCommand(Operation *op) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  return collective ? collective.getCarries() != Payload::Parameter : isa<LibraryOpInterface>(op);
+}
+
 /// Whether a library call or a collective stands between two ops of a block: then what `later` makes is not
 /// made with what `earlier` makes, lest it live longer. So GELU that backward takes again stays where it is.
 static bool isApart(Operation *earlier, Operation *later) {
   for (Operation *op = earlier->getNextNode(); op != later; op = op->getNextNode())
-    if (isa<LibraryOpInterface, CollectiveOpInterface>(op))
+    if (isCommand(op))
       return true;
   return false;
 }

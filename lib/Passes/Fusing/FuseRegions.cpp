@@ -1,21 +1,17 @@
 //===- FuseRegions.cpp - Groups fusable ops into ds.fused regions ----------------===//
 //
 // The groups are found by FusionClusters; here each becomes one ds.fused with what it reads as operands and
-// what others read as results, and the block is put back into topological order.
+// what others read as results, and the block is put back into topological order. Regions that are there are
+// taken apart first and stay together; what is new may join them.
 //
 //===---------------------------------------------------------------------------===//
+#include "FormRegions.h"
 #include "FusionClusters.h"
-#include "Support/Exchanges.h"
-#include "ds/Dialect/Work.h"
+#include "OpenRegions.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
-
-#include <functional>
-#include <queue>
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_FUSEREGIONS
@@ -25,181 +21,10 @@ namespace mlir::ds {
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Ops that every reader copies: free ones outside all clusters. Asked once, before regions hide what makes
-/// an op free.
-using CopiedOps = DenseSet<Operation *>;
-
-/// True when an op outside `members` reads `value`, directly or through ops that it will copy.
-static bool isReadOutside(Value value, const DenseSet<Operation *> &members, const CopiedOps &copied) {
-  return llvm::any_of(value.getUsers(), [&](Operation *user) {
-    if (members.contains(user))
-      return false;
-    return !copied.contains(user) || isReadOutside(user->getResult(0), members, copied);
-  });
-}
-
-namespace {
-/// Copies a cluster into the body of its region.
-struct BodyBuilder {
-  OpBuilder builder;
-  IRMapping mapping;
-  llvm::SmallSetVector<Value, 8> inputs;
-  const CopiedOps &copied;
-
-  /// Makes `value` available: as a copy of the free op that gives it, or as a region argument.
-  void import(Value value, Block *body) {
-    if (mapping.contains(value))
-      return;
-    Operation *producer = value.getDefiningOp();
-    if (producer && copied.contains(producer)) {
-      for (Value operand : producer->getOperands())
-        import(operand, body);
-      clearWork(builder.clone(*producer, mapping));
-      return;
-    }
-    inputs.insert(value);
-    mapping.map(value, body->addArgument(value.getType(), value.getLoc()));
-  }
-};
-} // namespace
-
-/// Removes `op` and the copied ops that only it still fed.
-static void eraseWithReaders(Operation *op, CopiedOps &copied) {
-  while (!op->use_empty()) {
-    Operation *user = *op->user_begin();
-    assert(copied.contains(user) && "a member's value is still read");
-    eraseWithReaders(user, copied);
-  }
-  copied.erase(op);
-  op->erase();
-}
-
-/// Lets `fused` say the layer of the last of `ops`, in whose place it stands, and the earliest work of all:
-/// it runs when that is done, though not before what it reads is made.
-static void markRegion(FusedOp fused, ArrayRef<Operation *> ops) {
-  copyWork(ops.back(), fused);
-  std::optional<Work> earliest = getWork(fused);
-  for (Operation *op : ops)
-    if (std::optional<Work> work = getWork(op); work && (!earliest || isBefore(*work, *earliest)))
-      earliest = work;
-  for (Value input : fused.getInputs())
-    if (Operation *maker = input.getDefiningOp())
-      if (std::optional<Work> work = getWork(maker); work && earliest && isBefore(*earliest, *work))
-        earliest = work;
-  if (earliest)
-    setWork(fused, *earliest);
-}
-
-/// Replaces the ops of `cluster` by one ds.fused at the place of the last.
-static void fuse(const FusionCluster &cluster, CopiedOps &copied) {
-  DenseSet<Operation *> members(cluster.ops.begin(), cluster.ops.end());
-  Operation *last = cluster.ops.back();
-  SmallVector<Value> outputs;
-  for (Operation *op : cluster.ops)
-    if (isReadOutside(op->getResult(0), members, copied))
-      outputs.push_back(op->getResult(0));
-
-  auto region = std::make_unique<Region>();
-  Block *body = &region->emplaceBlock();
-  BodyBuilder build{OpBuilder(last->getContext()), {}, {}, copied}; // the region has no parent to ask yet
-  build.builder.setInsertionPointToEnd(body);
-  for (Operation *op : cluster.ops) {
-    for (Value operand : op->getOperands())
-      build.import(operand, body);
-    clearWork(build.builder.clone(*op, build.mapping));
-  }
-  SmallVector<Value> yielded =
-      llvm::map_to_vector(outputs, [&](Value value) { return build.mapping.lookup(value); });
-  build.builder.create<YieldOp>(last->getLoc(), yielded);
-
-  OpBuilder builder(last);
-  SmallVector<Type> types = llvm::map_to_vector(outputs, [](Value value) { return value.getType(); });
-  auto fused = builder.create<FusedOp>(last->getLoc(), types, build.inputs.getArrayRef());
-  fused.getBody().takeBody(*region);
-  markRegion(fused, cluster.ops);
-  for (auto [output, result] : llvm::zip_equal(outputs, fused.getResults()))
-    output.replaceAllUsesWith(result);
-  for (Operation *op : llvm::reverse(cluster.ops))
-    eraseWithReaders(op, copied);
-}
-
-namespace {
-/// An op of a block that is to be sorted.
-struct SortedOp {
-  Operation *op;
-  SmallVector<unsigned> readers; ///< once for each use
-  unsigned openUses = 0;         ///< of values whose makers are not sorted yet
-};
-} // namespace
-
-/// The ops of `block` but its terminator, in order, with who reads whom.
-static std::vector<SortedOp> findReaders(Block &block) {
-  std::vector<SortedOp> ops;
-  DenseMap<Operation *, unsigned> position;
-  for (Operation &op : block.without_terminator()) {
-    position[&op] = ops.size();
-    ops.push_back({&op, {}});
-  }
-  std::optional<unsigned> meeting; // the last one with other stages, which the next one has to follow
-  for (auto [index, sorted] : llvm::enumerate(ops)) {
-    if (meetsStages(sorted.op)) {
-      if (meeting) {
-        ops[*meeting].readers.push_back(index);
-        ++sorted.openUses;
-      }
-      meeting = index;
-    }
-    sorted.op->walk([&, reader = unsigned(index)](Operation *inner) {
-      for (Value operand : inner->getOperands()) {
-        Operation *maker = operand.getDefiningOp();
-        maker = maker ? block.findAncestorOpInBlock(*maker) : nullptr;
-        auto known = maker ? position.find(maker) : position.end();
-        if (known != position.end() && known->second != reader) {
-          ops[known->second].readers.push_back(reader);
-          ++ops[reader].openUses;
-        }
-      }
-    });
-  }
-  return ops;
-}
-
-/// Sorts `block`: always the first op in the order that there is whose operands are made. What stood before
-/// its operand comes right behind it, and all others stay between the neighbours that they had. (Going over
-/// the block again and again, as mlir::sortTopologically does, would move what waits for nothing, such as an
-/// op that is computed again, before all that waits for one displaced op.) Where there is no order, says so
-/// of a region in a circle or behind one.
-static LogicalResult sortStably(Block &block) {
-  std::vector<SortedOp> ops = findReaders(block);
-  std::priority_queue<unsigned, std::vector<unsigned>, std::greater<>> ready;
-  for (unsigned index = 0; index < ops.size(); ++index)
-    if (ops[index].openUses == 0)
-      ready.push(index);
-  SmallVector<Operation *> sorted;
-  while (!ready.empty()) {
-    const unsigned index = ready.top();
-    ready.pop();
-    sorted.push_back(ops[index].op);
-    for (unsigned reader : ops[index].readers)
-      if (--ops[reader].openUses == 0)
-        ready.push(reader);
-  }
-  if (sorted.size() < ops.size()) {
-    auto isOpen = [](const SortedOp &op) { return op.openUses > 0; };
-    auto isStuck = [&](const SortedOp &op) { return isOpen(op) && isa<FusedOp>(op.op); };
-    auto stuck = llvm::find_if(ops, isStuck);
-    if (stuck == ops.end())
-      stuck = llvm::find_if(ops, isOpen);
-    return stuck->op->emitOpError("expects ops that can run one after the other, but got a circle of them");
-  }
-  for (Operation *op : sorted)
-    op->moveBefore(&block, block.getTerminator()->getIterator());
-  return success();
-}
-
 /// Fuses what `block` holds; fails where it has a cycle.
 static LogicalResult fuseBlock(Block &block) {
-  SmallVector<FusionCluster> clusters = findFusionClusters(block);
+  const OpenRegions regions(block);
+  SmallVector<FusionCluster> clusters = findFusionClusters(block, regions);
   DenseSet<Operation *> clustered;
   for (const FusionCluster &cluster : clusters)
     clustered.insert(cluster.ops.begin(), cluster.ops.end());
@@ -209,7 +34,7 @@ static LogicalResult fuseBlock(Block &block) {
     if (freeOps.contains(&op) && !clustered.contains(&op))
       copied.insert(&op);
   for (const FusionCluster &cluster : clusters)
-    fuse(cluster, copied);
+    formRegion(cluster.ops, copied);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (copied.contains(&op) && op.use_empty())
       op.erase();
@@ -219,7 +44,7 @@ static LogicalResult fuseBlock(Block &block) {
 namespace {
 struct FuseRegions : mlir::ds::impl::FuseRegionsBase<FuseRegions> {
   void runOnOperation() override {
-    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+    if (failed(requirePhase(getOperation(), getArgument(), {Phase::Fused, Phase::Resident})))
       return signalPassFailure();
     Block &block = getOperation().getBody().front();
     for (HostOp host : block.getOps<HostOp>())

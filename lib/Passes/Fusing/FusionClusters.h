@@ -13,6 +13,7 @@
 #define DS_LIB_PASSES_FUSING_FUSIONCLUSTERS_H
 
 #include "FusionDomain.h"
+#include "OpenRegions.h"
 
 namespace mlir::ds {
 
@@ -22,9 +23,10 @@ struct FusionCluster {
   SmallVector<Operation *> ops;
 };
 
-/// Partitions the candidates of `block`. Inserts private copies of cheap ops before column reductions. Every
-/// candidate that is not free belongs to exactly one cluster.
-SmallVector<FusionCluster> findFusionClusters(Block &block);
+/// Partitions the candidates of `block`, of which some are together in `regions`. Inserts private copies of
+/// cheap ops before column reductions that are in none. Every candidate that is not free belongs to exactly
+/// one cluster.
+SmallVector<FusionCluster> findFusionClusters(Block &block, const OpenRegions &regions);
 
 } // namespace mlir::ds
 

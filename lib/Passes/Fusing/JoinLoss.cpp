@@ -5,8 +5,7 @@
 // mostly a constant, or the scale of losses in fp16. ds-sink-loss has brought the two together long before;
 // here it is settled what is kept and what is recomputed, so that nothing else is to be done with the logits.
 //
-// The pair becomes one op where the gradient stood. Whatever reads the loss or the count must stand behind
-// it.
+// The pair becomes one op where the gradient stood. Whatever reads the loss or the count comes behind it.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Ds.h"
@@ -54,13 +53,25 @@ static CrossEntropyGradOp findGradient(CrossEntropyOp loss) {
   return fits ? gradient : CrossEntropyGradOp();
 }
 
-/// Whether something before `gradient` reads what `loss` gives: it would have to wait, and what reaches the
-/// gradient may depend on it.
-static bool isReadBefore(CrossEntropyOp loss, CrossEntropyGradOp gradient) {
-  Block *block = loss->getBlock();
-  return llvm::any_of(loss->getUsers(), [&](Operation *user) {
-    return user != gradient && block->findAncestorOpInBlock(*user)->isBeforeInBlock(gradient);
-  });
+/// The ops before `gradient` that wait for `loss`; nothing where what reaches the gradient is among them.
+static std::optional<SmallVector<Operation *>> findWaiting(CrossEntropyOp loss, CrossEntropyGradOp gradient) {
+  SmallVector<Operation *> waiting;
+  DenseSet<Operation *> known = {loss};
+  auto waits = [&](Operation *op) {
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return operand.getDefiningOp() && known.contains(operand.getDefiningOp());
+    });
+  };
+  for (Operation *op = loss->getNextNode(); op != gradient; op = op->getNextNode())
+    if (waits(op)) {
+      if (!isMemoryEffectFree(op))
+        return std::nullopt;
+      waiting.push_back(op);
+      known.insert(op);
+    }
+  known.erase(loss); // whose row statistics the gradient reads
+  const bool isLate = waits(gradient) || gradient.getGrad().getDefiningOp() == loss;
+  return isLate ? std::nullopt : std::optional(std::move(waiting));
 }
 
 /// Removes the views that give `value` as far as nothing reads them any more.
@@ -101,8 +112,8 @@ static void moveNumbers(CrossEntropyWithGradOp both) {
   }
 }
 
-/// Makes one op of a loss and its gradient.
-static void join(CrossEntropyOp loss, CrossEntropyGradOp gradient) {
+/// Makes one op of a loss and its gradient, behind which comes what was `waiting` for the loss.
+static void join(CrossEntropyOp loss, CrossEntropyGradOp gradient, ArrayRef<Operation *> waiting) {
   WorkListener listener(gradient);
   OpBuilder builder(gradient, &listener);
   auto both = builder.create<CrossEntropyWithGradOp>(loss.getLoc(), loss.getLogits(), loss.getTargets(),
@@ -116,6 +127,8 @@ static void join(CrossEntropyOp loss, CrossEntropyGradOp gradient) {
   loss.getLoss().replaceAllUsesWith(both.getLoss());
   loss.getCount().replaceAllUsesWith(both.getCount());
   loss.erase();
+  for (Operation *op : llvm::reverse(waiting))
+    op->moveAfter(both);
   moveNumbers(both);
 }
 
@@ -127,8 +140,9 @@ struct JoinLoss : mlir::ds::impl::JoinLossBase<JoinLoss> {
     if (!isForCuda(getOperation()->getParentOfType<ModuleOp>()))
       return;
     for (CrossEntropyOp loss : llvm::to_vector(getOperation().getOps<CrossEntropyOp>()))
-      if (CrossEntropyGradOp gradient = findGradient(loss); gradient && !isReadBefore(loss, gradient))
-        join(loss, gradient);
+      if (CrossEntropyGradOp gradient = findGradient(loss); gradient && loss->isBeforeInBlock(gradient))
+        if (std::optional<SmallVector<Operation *>> waiting = findWaiting(loss, gradient))
+          join(loss, gradient, *waiting);
   }
 };
 } // namespace

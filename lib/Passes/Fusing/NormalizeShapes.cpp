@@ -205,7 +205,7 @@ void widenBehindReshapes(func::FuncOp func) {
 
 struct NormalizeShapes : mlir::ds::impl::NormalizeShapesBase<NormalizeShapes> {
   void runOnOperation() override {
-    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Fused)))
       return signalPassFailure();
     RewritePatternSet patterns(&getContext());
     patterns.add<SinkReshape, DropUnitDims, BroadcastNarrow, MakeReductionTrailing, SplitFullReduction>(

@@ -60,8 +60,8 @@ std::vector<uint32_t> ForwardChoices::findOperands(uint32_t index) const {
     std::optional<uint32_t> known = memory.find(operand);
     if (!known || llvm::is_contained(found, *known))
       continue;
-    bool isGathered = isa<CollectiveOpInterface>(memory.memories[*known].value.getDefiningOp());
-    if (!rules.recomputesCalls() || !isGathered)
+    Operation *maker = memory.memories[*known].value.getDefiningOp();
+    if (!isa<LoadOp>(maker) && !(rules.recomputesCalls() && isBroughtAgain(maker)))
       found.push_back(*known);
   }
   return found;

@@ -102,6 +102,7 @@ struct OffloadStates : mlir::ds::impl::OffloadStatesBase<OffloadStates> {
       offloadOptimizer(getOperation(), options.offload);
     if (options.offload.parameters)
       offloadParameters(getOperation(), options.offload, options.sharding);
+    setPhase(getOperation(), Phase::Fused); // the first of those that lead there
   }
 };
 } // namespace

@@ -168,7 +168,7 @@ LogicalResult FunctionOffloader::run() {
 namespace {
 struct OffloadUpdates : mlir::ds::impl::OffloadUpdatesBase<OffloadUpdates> {
   void runOnOperation() override {
-    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Fused)))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>())

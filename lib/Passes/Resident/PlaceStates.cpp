@@ -148,7 +148,7 @@ void FunctionPlacer::run() {
 namespace {
 struct PlaceStates : mlir::ds::impl::PlaceStatesBase<PlaceStates> {
   void runOnOperation() override {
-    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Fused)))
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (auto func : getOperation().getOps<func::FuncOp>())

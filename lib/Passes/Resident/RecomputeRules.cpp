@@ -4,6 +4,7 @@
 #include "SegmentMemory.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/ScheduledFunction.h"
 
 #include "llvm/ADT/SmallVectorExtras.h"
 
@@ -23,13 +24,15 @@ public:
   SmallVector<Value> findNarrow() const;
 
 private:
-  /// Whether the op makes of arguments, be it by way of others.
+  /// Whether the op makes of states, be it by way of others. What is made of inputs alone connects nothing:
+  /// they are there all the time.
   bool isMade(Operation &op) const;
   /// Whether the op makes of activations: it is more than cheap, or reads such a value.
   bool isDeep(Operation &op) const;
 
+  func::FuncOp func;
   SmallVector<Operation *> ops;
-  DenseSet<Value> made; ///< of arguments
+  DenseSet<Value> made; ///< of states
   DenseSet<Value> deep;
   DenseMap<Value, unsigned> last; ///< root -> position of its last reader in forward
 };
@@ -37,19 +40,19 @@ private:
 
 bool Carried::isMade(Operation &op) const {
   return llvm::any_of(op.getOperands(), [&](Value operand) {
-    return isa<BlockArgument>(rootOf(operand)) || made.contains(rootOf(operand));
+    return getStateOf(func, rootOf(operand)) || made.contains(rootOf(operand));
   });
 }
 
 bool Carried::isDeep(Operation &op) const {
   // A mask of positions alone is no activation, whatever makes it.
-  if (!isMade(op) || isa<CollectiveOpInterface>(op))
+  if (!isMade(op) || isBroughtAgain(&op))
     return false;
   return !isCheap(&op) ||
          llvm::any_of(op.getOperands(), [&](Value operand) { return deep.contains(rootOf(operand)); });
 }
 
-Carried::Carried(func::FuncOp func) {
+Carried::Carried(func::FuncOp func) : func(func) {
   for (Operation &op : func.getBody().front().without_terminator()) {
     if (formOf(&op) == OpForm::View || !isForward(&op))
       continue;

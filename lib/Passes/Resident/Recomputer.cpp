@@ -1,10 +1,9 @@
 //===- Recomputer.cpp - Recomputes in backward what is not kept ---------------------===//
 //
-// Cheap ops are copied to where they are read: copies are shared until the next op that no generated kernel
-// can take in, for further on a copy would be a value that lives again. What is not cheap is made once, in a
-// ds.recompute before its first reader, together with all that it takes and that was not recomputed yet; its
-// results stay for whoever reads them later. A recomputation is released by the newest gradient that its
-// first reader has: forward cannot have that.
+// Cheap ops are copied to where they are read: each kernel has its own, for between two a copy would be a
+// value that lives again. What is not cheap is made once, in a ds.recompute before its first reader, together
+// with all that it takes and that was not recomputed yet; its results stay for whoever reads them later. A
+// recomputation is released by the newest gradient that its first reader has: forward cannot have that.
 //
 //===---------------------------------------------------------------------------===//
 #include "Recomputer.h"
@@ -32,13 +31,13 @@ static bool isGradient(Operation *op) {
 namespace {
 class Recomputer {
 public:
-  Recomputer(func::FuncOp func, DenseSet<Value> kept);
+  Recomputer(func::FuncOp func, const OpenRegions &open, DenseSet<Value> kept);
   void run();
 
 private:
   void visit(Operation *op);
   bool isToCopy(Value value, OpBuilder &builder);
-  Value findCopy(Value value) const;
+  Value findCopy(Value value);
   Value copy(Value value, OpBuilder &builder);
   Value findEvent() const;
   bool isCopied(Value value) const;
@@ -47,30 +46,47 @@ private:
   void recompute(Value value, OpBuilder &builder);
   Value supply(Value value);
   AllGatherOp gatherForBackward(AllGatherOp gather);
+  LoadOp loadForBackward(LoadOp load);
 
   func::FuncOp func;
+  const OpenRegions &open;
   const DenseSet<Value> kept;
-  DenseMap<Value, Value> copies;        ///< cheap values, until the next call
+  DenseMap<Value, Value> copies;        ///< of cheap values, for the reader's command
   DenseMap<Value, Value> recomputed;    ///< of ds.recompute
   DenseMap<Value, AllGatherOp> gathers; ///< argument -> its first gather in backward
+  DenseMap<Value, LoadOp> loads;        ///< argument -> its first load in backward
   SmallVector<RecomputeOp> regions;
   Operation *reader = nullptr; ///< the op of backward that is being visited
-  Value newest;                ///< the last value that backward made
+  Value newest;                ///< the last value that backward has made when the reader's command begins
+  Value made;                  ///< the last that it has made so far
 };
 } // namespace
+
+/// The argument that `value` is, or is loaded from; else `value`.
+static Value stateBehind(Value value) {
+  auto load = value.getDefiningOp<LoadOp>();
+  return load && isa<BlockArgument>(load.getStored()) ? Value(load.getStored()) : value;
+}
 
 /// What the gathers of one parameter have in common: its shard, also where `gather` is from a part that was
 /// kept of what was gathered from that.
 static Value sourceOf(AllGatherOp gather) {
   auto part = gather.getShard().getDefiningOp<LocalShardOp>();
   auto whole = part ? part.getFull().getDefiningOp<AllGatherOp>() : AllGatherOp();
-  return whole ? whole.getShard() : gather.getShard();
+  return stateBehind(whole ? whole.getShard() : gather.getShard());
 }
 
-Recomputer::Recomputer(func::FuncOp func, DenseSet<Value> kept) : func(func), kept(std::move(kept)) {
+/// Whether `load`, of forward, is of a state: backward loads that again.
+static bool isOfState(LoadOp load) { return load && isForward(load) && isa<BlockArgument>(load.getStored()); }
+
+Recomputer::Recomputer(func::FuncOp func, const OpenRegions &open, DenseSet<Value> kept)
+    : func(func), open(open), kept(std::move(kept)) {
   for (auto gather : func.getOps<AllGatherOp>())
     if (!isForward(gather) && gather.getCarries() == Payload::Parameter)
       gathers.try_emplace(sourceOf(gather), gather);
+  for (auto load : func.getOps<LoadOp>())
+    if (getWork(load) == Work::Backward && llvm::none_of(load->getUsers(), llvm::IsaPred<AllGatherOp>))
+      loads.try_emplace(load.getStored(), load);
 }
 
 /// Takes the results that nobody reads from a recomputation.
@@ -105,22 +121,25 @@ void Recomputer::run() {
 }
 
 void Recomputer::visit(Operation *op) {
+  if (reader && !open.areTogether(reader, op)) {
+    newest = made;
+    copies.clear();
+  }
   reader = op;
   OpBuilder builder(op);
   for (OpOperand &operand : op->getOpOperands())
     operand.set(copy(operand.get(), builder));
-  if (!isa<FusableOpInterface>(op))
-    copies.clear();
   if (isGradient(op))
-    newest = op->getResult(0);
+    made = op->getResult(0);
 }
 
-/// The newest gradient that the reader reads, or, where it reads none, that was made before it.
+/// The newest gradient that the reader's command reads by it, or, where it reads none, that was made before.
 Value Recomputer::findEvent() const {
   Value event;
   for (Value operand : reader->getOperands())
-    if (Operation *maker = operand.getDefiningOp();
-        maker && isGradient(maker) && (!event || event.getDefiningOp()->isBeforeInBlock(maker)))
+    if (Operation *maker = operand.getDefiningOp(); maker && isGradient(maker) &&
+                                                    !open.areTogether(maker, reader) &&
+                                                    (!event || event.getDefiningOp()->isBeforeInBlock(maker)))
       event = maker->getResult(0);
   return event ? event : newest;
 }
@@ -140,7 +159,9 @@ bool Recomputer::isToCopy(Value value, OpBuilder &builder) {
 }
 
 /// What backward reads instead of `value`.
-Value Recomputer::findCopy(Value value) const {
+Value Recomputer::findCopy(Value value) {
+  if (auto load = value.getDefiningOp<LoadOp>(); isOfState(load))
+    return loadForBackward(load);
   if (!isCopied(value))
     return value;
   Value known = recomputed.lookup(value);
@@ -174,20 +195,49 @@ void Recomputer::collect(Value value, llvm::SetVector<Operation *> &ops) const {
   visitPostOrder(value, isMissing, [&](Value next) { ops.insert(next.getDefiningOp()); });
 }
 
+/// Puts `op`, and the load that it reads, before the reader where it comes later.
+static void bringBefore(Operation *reader, Operation *op) {
+  if (!reader->isBeforeInBlock(op))
+    return;
+  op->moveBefore(reader);
+  for (Value operand : op->getOperands())
+    if (auto load = operand.getDefiningOp<LoadOp>(); load && op->isBeforeInBlock(load))
+      load->moveBefore(op);
+}
+
+/// The load of backward that stands for one of forward, before the reader.
+LoadOp Recomputer::loadForBackward(LoadOp load) {
+  LoadOp &known = loads[load.getStored()];
+  if (!known) {
+    known = cast<LoadOp>(OpBuilder(reader).clone(*load));
+    setWork(known, Work::Recompute);
+  }
+  bringBefore(reader, known);
+  return known;
+}
+
 /// The gather of backward that stands for one of forward, before the reader: where a part of that was kept,
 /// from there.
 AllGatherOp Recomputer::gatherForBackward(AllGatherOp gather) {
-  AllGatherOp &known = gathers[gather.getShard()];
-  if (!known) {
-    known = cast<AllGatherOp>(OpBuilder(reader).clone(*gather));
-    if (LocalShardOp part = findPartOf(gather)) {
-      known.getShardMutable().set(part);
-      known.setAxesAttr(part.getAxes());
-    }
-    setWork(known, Work::Backward);
-  } else if (reader->isBeforeInBlock(known)) {
-    known->moveBefore(reader);
+  AllGatherOp &known = gathers[sourceOf(gather)];
+  if (known) {
+    bringBefore(reader, known);
+    return known;
   }
+  OpBuilder builder(reader);
+  Value shard = gather.getShard();
+  if (auto load = shard.getDefiningOp<LoadOp>()) {
+    Operation *again = builder.clone(*load);
+    setWork(again, Work::Backward);
+    shard = again->getResult(0);
+  }
+  known = cast<AllGatherOp>(builder.clone(*gather));
+  known.getShardMutable().set(shard);
+  if (LocalShardOp part = findPartOf(gather)) {
+    known.getShardMutable().set(part);
+    known.setAxesAttr(part.getAxes());
+  }
+  setWork(known, Work::Backward);
   return known;
 }
 
@@ -195,9 +245,11 @@ AllGatherOp Recomputer::gatherForBackward(AllGatherOp gather) {
 Value Recomputer::supply(Value value) {
   if (Value known = recomputed.lookup(value))
     return known;
+  if (auto load = value.getDefiningOp<LoadOp>(); isOfState(load))
+    return loadForBackward(load);
   auto gather = value.getDefiningOp<AllGatherOp>();
   bool isParameter = gather && gather.getCarries() == Payload::Parameter && isForward(gather) &&
-                     isa<BlockArgument>(gather.getShard());
+                     isa<BlockArgument>(stateBehind(gather.getShard()));
   return isParameter ? Value(gatherForBackward(gather).getResult()) : value;
 }
 
@@ -241,6 +293,6 @@ void Recomputer::recompute(Value value, OpBuilder &builder) {
     recomputed[output] = result;
 }
 
-void mlir::ds::recomputeInBackward(func::FuncOp func, DenseSet<Value> kept) {
-  Recomputer(func, std::move(kept)).run();
+void mlir::ds::recomputeInBackward(func::FuncOp func, const OpenRegions &open, DenseSet<Value> kept) {
+  Recomputer(func, open, std::move(kept)).run();
 }

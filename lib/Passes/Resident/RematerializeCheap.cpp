@@ -39,14 +39,13 @@ static constexpr int64_t kFewestGroups = 3;
 
 namespace {
 
-/// Recomputes in `func` what is not `kept`.
-void rematerialize(func::FuncOp func, const ResidencyModel &model, const analysis::ResidencyPlan &plan) {
-  SegmentAttr segment = SegmentAttr::of(func);
-  if (func.isExternal() || !segment || segment.does(Work::Evaluation))
-    return;
+/// Recomputes in `func` what `plan` does not keep, and makes its `regions` again.
+LogicalResult rematerialize(func::FuncOp func, OpenRegions &regions, const ResidencyModel &model,
+                            const analysis::ResidencyPlan &plan) {
   const DenseSet<Value> onHost = model.findOnHost(func, plan);
-  recomputeInBackward(func, model.findKept(func, plan));
+  recomputeInBackward(func, regions, model.findKept(func, plan));
   keepOnHost(func, onHost);
+  return regions.close();
 }
 
 struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<RematerializeCheap> {
@@ -54,7 +53,7 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(requirePhase(module, getArgument(), Phase::Sharded)))
+    if (failed(requirePhase(module, getArgument(), Phase::Fused)))
       return signalPassFailure();
     for (auto func : module.getOps<func::FuncOp>())
       if (SegmentAttr::of(func) && failed(verifyWork(func)))
@@ -63,6 +62,7 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     if (failed(rates))
       return signalPassFailure();
     const TrainingOptions training = getTraining(module);
+    openRegions();
     if (failed(verifyDemands(module, training.recompute)))
       return signalPassFailure();
     search = getDecisions(module).search.value_or(PlanSearch());
@@ -80,8 +80,11 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
       remarkRecompute(*model, plan);
     for (auto [state, stay] : model->findStays(plan))
       cast<StateOp>(SymbolTable::lookupSymbolIn(module, state)).setStay(stay);
-    parallelForEach(&getContext(), llvm::to_vector(module.getOps<func::FuncOp>()),
-                    [&](func::FuncOp func) { rematerialize(func, *model, plan); });
+    auto close = [&, &model = model, &plan = plan](auto &segment) {
+      return rematerialize(segment.first, segment.second, *model, plan);
+    };
+    if (failed(failableParallelForEach(&getContext(), open, close)))
+      return signalPassFailure();
     setPhase(module, Phase::Resident);
   }
 
@@ -91,6 +94,8 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     analysis::ResidencyPlan plan;
     int64_t stride = 0; ///< of groups, 0: none
   };
+  void openRegions();
+  OpenSegments open;             ///< while the choice is made
   PlanSearch search;             ///< what the planner asks for
   std::optional<int64_t> memory; ///< bytes that all has to fit; 1: as little as can be is held
   std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
@@ -102,12 +107,21 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
 
 } // namespace
 
+void RematerializeCheap::openRegions() {
+  open.clear();
+  for (func::FuncOp func : getOperation().getOps<func::FuncOp>()) {
+    SegmentAttr segment = SegmentAttr::of(func);
+    if (segment && !func.isExternal() && !segment.does(Work::Evaluation))
+      open.insert({func, OpenRegions(func.getBody().front())});
+  }
+}
+
 std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::cost::Rates &rates,
                                                                     const OffloadOptions &offload,
                                                                     const RecomputePlan &recompute,
                                                                     bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
-      getOperation(), rates,
+      getOperation(), open, rates,
       ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements,
                       uint64_t(getMachine(getOperation()).attentionBytes), offload, search.offersLoss,
                       isNothingAhead},

@@ -13,6 +13,12 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
+/// The state that `value` is, on the device or loaded; null where it is none.
+static FlatSymbolRefAttr getStateBehind(func::FuncOp func, Value value) {
+  auto load = value.getDefiningOp<LoadOp>();
+  return getStateOf(func, load ? load.getStored() : value);
+}
+
 /// The first moment at which a gather may be issued behind those that are needed, with so many elements, at
 /// `needs`: as long as fewer are under way than may be.
 uint32_t ResidencyModel::firstIssue(ArrayRef<std::pair<uint32_t, int64_t>> needs) const {
@@ -39,9 +45,10 @@ void ResidencyModel::delayCollectives(Segment &segment) {
   auto at = [&](double seconds) {
     return uint32_t(std::max<int64_t>(0, llvm::upper_bound(start, seconds) - start.begin() - 1));
   };
-  const uint32_t last = segment.memory.ops.size();
+  const uint32_t last = segment.memory.commands.size();
   SmallVector<std::pair<uint32_t, int64_t>> needs; // moment and elements of each gather before
-  for (Operation *op : segment.memory.ops) {
+  for (ArrayRef<Operation *> command : segment.memory.commands) {
+    Operation *op = command.front();
     auto collective = dyn_cast<CollectiveOpInterface>(op);
     if (!collective || op->getNumOperands() == 0 || op->getNumResults() == 0)
       continue;
@@ -62,7 +69,7 @@ void ResidencyModel::delayCollectives(Segment &segment) {
     }
     const uint32_t result = *segment.memory.find(op->getResult(0));
     ValueMemory &memory = segment.memory.memories[result];
-    FlatSymbolRefAttr state = getStateOf(segment.func, op->getOperand(0));
+    FlatSymbolRefAttr state = getStateBehind(segment.func, op->getOperand(0));
     const int64_t elements = tensorType(memory.value).getNumElements();
     if (!limits.isNothingAhead)
       memory.begin =
@@ -96,7 +103,7 @@ std::optional<uint32_t> ResidencyModel::addEarly(uint32_t index, Value gathered,
   if (!gather || !segment.rules->recomputesCalls())
     return std::nullopt;
   std::optional<uint32_t> use;
-  FlatSymbolRefAttr state = getStateOf(segment.func, gather.getShard());
+  FlatSymbolRefAttr state = getStateBehind(segment.func, gather.getShard());
   if (LocalShardOp part = findPartOf(gather))
     use = findInBackward(segment.memory, part);
   else if (const auto known = state ? gathers.find(state.getAttr()) : gathers.end(); known != gathers.end())

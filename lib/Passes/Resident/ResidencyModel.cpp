@@ -15,13 +15,11 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
-namespace {
 /// Copies of fewer bytes take as long as larger ones, and hardly save memory.
-constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
-} // namespace
+static constexpr int64_t kLeastHostBytes = int64_t{16} << 10;
 
-ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
-                               RecomputePlan recompute)
+ResidencyModel::ResidencyModel(ModuleOp module, const OpenSegments &open, const ::ds::cost::Rates &rates,
+                               const ResidencyLimits &limits, RecomputePlan recompute)
     : context(module.getContext()), costs(rates, isForCuda(module) ? ranksOnNode(module, rates) : 1),
       limits(limits), recompute(recompute) {
   problem.spaces.push_back({limits.memory.value_or(kNoLimit), {}});
@@ -29,7 +27,7 @@ ResidencyModel::ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, 
   const SymbolTable symbols(module);
   for (func::FuncOp func : getSegments(module))
     if (runsPerStep(func) > 0)
-      addSegment(func, symbols);
+      addSegment(func, open.find(func)->second, symbols);
   for (uint32_t segment = 0; isForCuda(module) && segment < segments.size(); ++segment)
     addWorkspaces(segment);
   int64_t permanent = permanentBytes(module, Space::Device);
@@ -100,29 +98,35 @@ static bool isBeside(std::optional<Work> work, uint32_t resource) {
   return (work == Work::Forward && stores) || (work == Work::Backward && loads);
 }
 
-void ResidencyModel::addSegment(func::FuncOp func, const SymbolTable &symbols) {
+/// What `command` takes, at least: a kernel writes what leaves it, and reads as much.
+static double secondsOf(ArrayRef<Operation *> command, const SegmentMemory &memory, const ValueCosts &costs) {
+  Operation *first = command.front();
+  if (formOf(first) == OpForm::Call)
+    return isa<HostOp, StoreOp, LoadOp, MoveOp>(first) ? 0 : costs.callSeconds(first);
+  double bytes = 0;
+  for (Operation *op : command)
+    for (Value result : op->getResults())
+      if (std::optional<uint32_t> made = memory.find(result); made && memory.memories[*made].isStored)
+        bytes += 2 * double(memory.memories[*made].bytes);
+  return costs.movingSeconds(bytes);
+}
+
+void ResidencyModel::addSegment(func::FuncOp func, const OpenRegions &regions, const SymbolTable &symbols) {
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   auto rules = std::make_unique<RecomputeRules>(makeRules(func));
-  const HostPlacement placement(func, symbols);
-  SegmentMemory memory(func, *rules, placement, symbols);
+  SegmentMemory memory(func, regions, *rules, symbols);
   segments.push_back(
       {func, std::move(rules), std::move(memory), uint32_t(live.size()), double(runsPerStep(func))});
   Segment &segment = segments.back();
-  for (Operation *op : segment.memory.ops) {
-    double bytes = 0;
-    for (Value result : op->getResults())
-      if (std::optional<uint32_t> memory = segment.memory.find(result);
-          memory && segment.memory.memories[*memory].isStored)
-        bytes += 2 * double(segment.memory.memories[*memory].bytes);
-    const bool isCall = formOf(op) == OpForm::Call && !placement.isOnHost(op);
-    segment.seconds.push_back(isCall ? costs.callSeconds(op) : costs.movingSeconds(bytes));
+  for (ArrayRef<Operation *> command : segment.memory.commands) {
+    segment.seconds.push_back(secondsOf(command, segment.memory, costs));
     const double seconds = segment.runs * segment.seconds.back();
     problem.resources[kCompute] += seconds;
     if (usesHost())
       for (uint32_t way : {kStoring, kLoading, kCopying})
-        problem.resources[way] += isBeside(getWork(op), way) ? 0 : seconds;
+        problem.resources[way] += isBeside(getWork(command.front()), way) ? 0 : seconds;
   }
-  live.resize(live.size() + segment.memory.ops.size() + 1);
+  live.resize(live.size() + segment.memory.commands.size() + 1);
   segment.losses = findLossPieces(func, segment.memory);
   delayCollectives(segment);
   addLiveBytes(segment);
@@ -139,7 +143,7 @@ uint32_t ResidencyModel::endOfSending(const Segment &segment, const ValueMemory 
 }
 
 void ResidencyModel::addLiveBytes(const Segment &segment) {
-  std::vector<int64_t> change(segment.memory.ops.size() + 2, 0);
+  std::vector<int64_t> change(segment.memory.commands.size() + 2, 0);
   for (const ValueMemory &memory : segment.memory.memories) {
     if (!memory.isStored || memory.joined >= 0 || memory.isInState)
       continue;
@@ -147,12 +151,8 @@ void ResidencyModel::addLiveBytes(const Segment &segment) {
     change[memory.begin + memory.isInPlace] += memory.bytes;
     change[std::max(memory.begin + memory.isInPlace, end + 1)] -= memory.bytes;
   }
-  for (auto [moment, loaded] : segment.memory.loadedBytes) {
-    change[moment] += loaded;
-    change[moment + 1] -= loaded;
-  }
   int64_t bytes = 0;
-  for (size_t moment = 0; moment <= segment.memory.ops.size(); ++moment)
+  for (size_t moment = 0; moment <= segment.memory.commands.size(); ++moment)
     problem.spaces[kDevice].liveBytes[segment.begin + moment] += bytes += change[moment];
 }
 
@@ -180,13 +180,13 @@ static int64_t forwardBytes(AttentionOp op, uint64_t usual) {
 /// What libraries will be given beside their operands, on a GPU: there budgets are known without asking them.
 void ResidencyModel::addWorkspaces(uint32_t index) {
   Segment &segment = segments[index];
-  for (uint32_t moment = 0; moment < segment.memory.ops.size(); ++moment) {
-    if (auto product = dyn_cast<MatmulOp>(segment.memory.ops[moment]))
+  for (uint32_t moment = 0; moment < segment.memory.commands.size(); ++moment) {
+    if (auto product = dyn_cast<MatmulOp>(segment.memory.commands[moment].front()))
       problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
           std::min<int64_t>(32 << 20, 64 * tensorType(product.getResult()).getNumElements());
-    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.ops[moment]))
+    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.commands[moment].front()))
       addPieces(gradient, index, moment);
-    if (auto forward = dyn_cast<AttentionOp>(segment.memory.ops[moment]))
+    if (auto forward = dyn_cast<AttentionOp>(segment.memory.commands[moment].front()))
       problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
           forwardBytes(forward, limits.attentionBytes);
   }
@@ -212,7 +212,7 @@ ResidencyModel::HostUse ResidencyModel::hostUseOf(const Segment &segment, uint32
     return HostUse::No;
   // Parts of a join lie in it, and go with it.
   if (memory.joined >= 0 || memory.bytes < kLeastHostBytes || memory.firstRead <= memory.end ||
-      memory.firstRead > memory.lastRead || isa<CollectiveOpInterface>(memory.value.getDefiningOp()))
+      memory.firstRead > memory.lastRead || isBroughtAgain(memory.value.getDefiningOp()))
     return HostUse::No;
   double gap =
       std::accumulate(segment.seconds.begin() + memory.end, segment.seconds.begin() + memory.firstRead, 0.0);

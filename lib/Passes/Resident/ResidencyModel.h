@@ -44,6 +44,9 @@
 
 namespace mlir::ds {
 
+/// The regions of each segment's function, taken apart.
+using OpenSegments = llvm::MapVector<func::FuncOp, OpenRegions>;
+
 struct ResidencyLimits {
   std::optional<int64_t> memory; ///< bytes; nothing: no limit
   // DeepSpeed's bounds; 0: none.
@@ -94,8 +97,9 @@ public:
   static constexpr uint32_t kCompute = 0, kLink = 1, kStoring = 2, kLoading = 3, kCopying = 4, kResources = 5;
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 
-  ResidencyModel(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits,
-                 RecomputePlan recompute = {});
+  /// Of `module`, the regions of whose segments are `open`.
+  ResidencyModel(ModuleOp module, const OpenSegments &open, const ::ds::cost::Rates &rates,
+                 const ResidencyLimits &limits, RecomputePlan recompute = {});
 
   /// The values of `func` that are not recomputed.
   DenseSet<Value> findKept(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
@@ -150,7 +154,7 @@ private:
   };
 
   RecomputeRules makeRules(func::FuncOp func);
-  void addSegment(func::FuncOp func, const SymbolTable &symbols);
+  void addSegment(func::FuncOp func, const OpenRegions &regions, const SymbolTable &symbols);
   void delayCollectives(Segment &segment);
   uint32_t endOfSending(const Segment &segment, const ValueMemory &memory) const;
   void addLiveBytes(const Segment &segment);

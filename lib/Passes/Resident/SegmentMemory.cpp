@@ -1,10 +1,12 @@
-//===- SegmentMemory.cpp - What a segment's values will take, before there are kernels ==//
+//===- SegmentMemory.cpp - What a segment's values take -----------------------------===//
 #include "SegmentMemory.h"
 
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/ScheduledFunction.h"
+
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -41,21 +43,30 @@ LocalShardOp mlir::ds::findPartOf(AllGatherOp gather) {
   return {};
 }
 
-/// Whether the op copies what it makes to a state, which is there all the time: a part that outlives its
-/// whole.
-static bool isKeptInState(Operation &op) {
-  return isa<LocalShardOp>(op) && llvm::any_of(op.getUsers(), llvm::IsaPred<func::ReturnOp>);
+/// Whether `value`, or what products add to it in its place, is a state's new value, which is made there.
+bool SegmentMemory::isMadeInState(Value value) const {
+  for (Operation *user : value.getUsers())
+    if (isa<func::ReturnOp>(user))
+      return true;
+  auto library = value.hasOneUse() ? dyn_cast<LibraryOpInterface>(*value.user_begin()) : LibraryOpInterface();
+  if (!library)
+    return false;
+  const unsigned operand = value.use_begin()->getOperandNumber();
+  return llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
+    return pair.second == operand && isMadeInState(library->getResult(pair.first));
+  });
 }
 
+/// Bytes of the device.
 static int64_t byteSize(Value value) {
   RankedTensorType type = tensorType(value);
   return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
 }
 
-SegmentMemory::SegmentMemory(func::FuncOp func, const RecomputeRules &rules, const HostPlacement &onHost,
+SegmentMemory::SegmentMemory(func::FuncOp func, const OpenRegions &regions, const RecomputeRules &rules,
                              const SymbolTable &symbols)
-    : rules(rules), placement(&onHost) {
-  findEnding(func, symbols);
+    : func(func), regions(regions), rules(rules) {
+  findEnding(symbols);
   Block &block = func.getBody().front();
   for (Operation &op : block.without_terminator())
     addOp(op);
@@ -65,24 +76,10 @@ SegmentMemory::SegmentMemory(func::FuncOp func, const RecomputeRules &rules, con
     followReads(op);
   for (Operation &op : llvm::reverse(block.without_terminator()))
     join(op);
-  for (Operation &op : block.without_terminator())
-    markInPlace(op);
+  for (ArrayRef<Operation *> command : commands)
+    markInPlace(command);
   for (Operation &op : llvm::reverse(block.without_terminator()))
     shareCollective(op);
-  if (!onHost.empty())
-    for (Operation *op : ops)
-      addLoads(*op);
-  placement = nullptr;
-}
-
-/// Notes what `op`, which the device runs, reads of the host's.
-void SegmentMemory::addLoads(Operation &op) {
-  if (placement->isOnHost(&op))
-    return;
-  llvm::SmallDenseSet<Value> seen;
-  for (Value operand : op.getOperands())
-    if (Value source = rootOf(operand); placement->isHostValue(source) && seen.insert(source).second)
-      loadedBytes[moments.lookup(&op)] += byteSize(source);
 }
 
 std::optional<uint32_t> SegmentMemory::find(Value value) const {
@@ -90,83 +87,61 @@ std::optional<uint32_t> SegmentMemory::find(Value value) const {
   return it == indices.end() ? std::nullopt : std::optional(it->second);
 }
 
-/// Gives the op a moment and its results a level and memory.
+/// Gives the op a moment and its results memory.
 void SegmentMemory::addOp(Operation &op) {
   const OpForm form = forms[&op] = formOf(&op);
-  moments[&op] = ops.size();
-  if (form != OpForm::View && form != OpForm::Free)
-    ops.push_back(&op);
-  uint32_t level = 0;
-  for (Value operand : op.getOperands())
-    level = std::max(level, levels.lookup(operand));
-  level += form == OpForm::Call;
+  const bool isBeside =
+      !commands.empty() && regions.find(&op) && regions.areTogether(&op, commands.back().front());
+  const bool isCommand = form != OpForm::View && (form != OpForm::Free || regions.find(&op));
+  if (isBeside)
+    commands.back().push_back(&op);
+  else if (isCommand)
+    commands.push_back({&op});
+  moments[&op] = isCommand ? commands.size() - 1 : commands.size();
   for (OpResult result : op.getResults()) {
-    levels[result] = level;
     if (form == OpForm::View) {
       if (std::optional<uint32_t> memory = find(op.getOperand(0)))
         indices[result] = *memory;
-    } else if (!op.hasTrait<OpTrait::ConstantLike>()) {
-      addResult(result, form, level);
+    } else if (!op.hasTrait<OpTrait::ConstantLike>() && isa<RankedTensorType>(result.getType())) {
+      addResult(result, form);
     }
   }
 }
 
-void SegmentMemory::addResult(OpResult result, OpForm form, uint32_t level) {
+void SegmentMemory::addResult(OpResult result, OpForm form) {
   ValueMemory memory;
-  memory.value = result, memory.bytes = byteSize(result);
+  memory.value = result, memory.bytes = isMadeInState(result) ? 0 : byteSize(result);
   memory.begin = memory.end = moments.lookup(result.getOwner());
   memory.isForward = isForward(result.getOwner());
   memory.isStored = form == OpForm::Call || form == OpForm::Join;
-  if (placement->isOnHost(result.getOwner()) || isKeptInState(*result.getOwner()))
-    memory.bytes = 0;
   indices[result] = memories.size();
   memories.push_back(std::move(memory));
 }
 
-/// Notes that `op`, which is no view, reads `memory`.
-void SegmentMemory::readBy(Operation &op, OpForm form, ValueMemory &memory) {
-  bool isCall = form == OpForm::Call || form == OpForm::Join;
-  uint32_t level = op.getNumResults() ? levels.lookup(op.getResult(0)) : 0, moment = moments.lookup(&op);
-  bool isOther = memory.isForward && !isForward(&op);
-  if (isOther) {
-    memory.firstRead = std::min(memory.firstRead, moment);
-    memory.isRead = true, memory.isReadByCall |= isCall;
+/// Notes that `op`, which is no view, reads `operand`, which lies in `memory`.
+void SegmentMemory::readBy(Operation &op, OpForm form, Value operand, ValueMemory &memory) {
+  const bool isCall = form == OpForm::Call || form == OpForm::Join;
+  if (memory.isForward && !isForward(&op)) {
+    memory.isRead = true;
+    memory.firstRead = std::min(memory.firstRead, moments.lookup(&op));
+    // What is recomputed can be viewed in memory alone.
+    memory.isReadByCall |= isCall || operand != memory.value;
     if (!isCall)
-      memory.kernels.insert(level);
+      memory.kernels.insert(moments.lookup(&op));
     return;
   }
   memory.isReadByCall |= isCall && rules.recomputesCalls() && rules.mayRecompute(&op);
-  // A kernel that waits for a call which the value's kernel does not is another one.
-  bool isApart = form == OpForm::Fused && level > levels.lookup(memory.value);
-  bool isFree = knownForm(*memory.value.getDefiningOp()) == OpForm::Free;
-  memory.isStored |= isCall || (isApart && !isFree);
+  memory.isStored |= !regions.areTogether(&op, memory.value.getDefiningOp());
+  memory.isSent |= isa<StoreOp>(op);
 }
 
 void SegmentMemory::addReads(Operation &op) {
   const OpForm form = knownForm(op);
-  if (form == OpForm::View || form == OpForm::Free)
+  if (form == OpForm::View)
     return;
   for (Value operand : op.getOperands())
-    addRead(op, form, operand);
-}
-
-/// Notes that `op` reads `operand`. What that is made of where it is part of each kernel that reads it, `op`
-/// reads as well; a call needs it in memory, where a kernel of its own puts it.
-void SegmentMemory::addRead(Operation &op, OpForm form, Value operand) {
-  std::optional<uint32_t> index = find(operand);
-  if (!index)
-    return;
-  const Value value = memories[*index].value;
-  if (placement->isOnHost(&op)) { // it is sent, unless it is there
-    if (knownForm(*value.getDefiningOp()) != OpForm::Free && memories[*index].bytes > 0)
-      memories[*index].isSent = memories[*index].isStored = true;
-    return;
-  }
-  readBy(op, form, memories[*index]);
-  Operation *maker = value.getDefiningOp();
-  if (knownForm(*maker) == OpForm::Free && isForward(maker) == isForward(&op))
-    for (Value source : maker->getOperands())
-      addRead(form == OpForm::Fused ? op : *maker, OpForm::Fused, source);
+    if (std::optional<uint32_t> index = find(operand))
+      readBy(op, form, operand, memories[*index]);
 }
 
 /// Extends `memory` to where `op`, which backward may run again, reads it then.
@@ -181,45 +156,31 @@ void SegmentMemory::followRepeats(Operation &op, ValueMemory &memory) {
     }
 }
 
-/// Whether `op` runs as late as who has it in its kernel. A reduction does not: its result is small against
-/// what it reads, and the kernel runs as soon as that is made, whoever converts the result at the function's
-/// end.
-static bool runsWithReader(Operation &op, OpForm form) {
-  if (form == OpForm::Free)
-    return true;
-  return form == OpForm::Fused && cast<FusableOpInterface>(op).getFusionKind() != FusionKind::Reduction;
+bool mlir::ds::isBroughtAgain(Operation *maker) {
+  return isa<CollectiveOpInterface>(maker) || isa<LoadOp>(maker);
 }
 
-/// Extends the memory of `operand` to where `op` reads it, or whoever has `op` in its kernel.
-void SegmentMemory::followRead(Operation &op, OpForm form, Value operand) {
+/// Extends the memory of `operand` to where `op` reads it.
+void SegmentMemory::followRead(Operation &op, Value operand) {
   std::optional<uint32_t> index = find(operand);
-  if (!index || placement->isOnHost(&op)) // who sends it has a copy
+  if (!index)
     return;
   ValueMemory &memory = memories[*index];
   const bool isOther = memory.isForward && !isForward(&op);
-  uint32_t read = moments.lookup(&op);
-  for (Value result : op.getResults()) {
-    std::optional<uint32_t> made = find(result);
-    if (!made)
-      continue;
-    const ValueMemory &by = memories[*made];
-    if (runsWithReader(op, form) && !by.isStored)
-      read = std::max(read, by.end);
-  }
-  // Parameters that were gathered for forward are gathered again for what backward recomputes.
-  bool isGathered = isa_and_present<CollectiveOpInterface>(memory.value.getDefiningOp());
-  if (isForward(&op) && rules.mayRecompute(&op) && !(rules.recomputesCalls() && isGathered))
+  Operation *maker = memory.value.getDefiningOp();
+  // Parameters that were gathered or loaded for forward are brought again for what backward recomputes.
+  const bool comesAgain = isa<LoadOp>(maker) || (rules.recomputesCalls() && isBroughtAgain(maker));
+  if (isForward(&op) && rules.mayRecompute(&op) && !comesAgain)
     followRepeats(op, memory);
   uint32_t &last = isOther ? memory.lastRead : memory.end;
-  last = std::max(last, read);
+  last = std::max(last, moments.lookup(&op));
 }
 
 void SegmentMemory::followReads(Operation &op) {
-  const OpForm form = knownForm(op);
-  if (form == OpForm::View)
+  if (knownForm(op) == OpForm::View)
     return;
   for (Value operand : op.getOperands())
-    followRead(op, form, operand);
+    followRead(op, operand);
 }
 
 /// Lets what a join is made of lie in it: its memory is taken from the first part on.
@@ -243,32 +204,57 @@ bool SegmentMemory::endsAt(Operation &op, const ValueMemory &memory) const {
 }
 
 /// Finds what `ending` holds.
-void SegmentMemory::findEnding(func::FuncOp func, const SymbolTable &symbols) {
+void SegmentMemory::findEnding(const SymbolTable &symbols) {
   for (BlockArgument argument : func.getArguments())
     if (FlatSymbolRefAttr state = getStateOf(func, argument))
-      if (argument.hasOneUse() && !placement->isHostValue(argument) &&
+      if (argument.hasOneUse() && isa<RankedTensorType>(argument.getType()) &&
           endsWith(func, symbols.lookup<StateOp>(state.getAttr())))
         ending.insert(argument);
 }
 
-void SegmentMemory::markInPlace(Operation &op) {
-  SmallVector<std::pair<unsigned, unsigned>> pairs;
-  if (knownForm(op) == OpForm::Fused)
-    for (unsigned operand = 0; operand < op.getNumOperands(); ++operand)
-      pairs.emplace_back(0, operand);
-  if (auto library = dyn_cast<LibraryOpInterface>(&op)) {
+/// Lets `made`, a result of `reader`'s command, lie where `operand` did, if that is read there last.
+void SegmentMemory::takeOver(uint32_t made, Value operand, Operation &reader) {
+  if (operand.getType() == memories[made].value.getType())
+    memories[made].isInState |= ending.contains(operand);
+  std::optional<uint32_t> read = find(operand);
+  if (read && *read != made && endsAt(reader, memories[*read]) &&
+      memories[*read].bytes >= memories[made].bytes)
+    memories[made].isInPlace = true;
+}
+
+void SegmentMemory::markInPlace(ArrayRef<Operation *> command) {
+  if (auto library = dyn_cast<LibraryOpInterface>(command.front())) {
     LibraryCall call = library.getLibraryCall();
-    llvm::append_range(pairs, call.inPlace);
+    SmallVector<std::pair<unsigned, unsigned>> pairs(call.inPlace.begin(), call.inPlace.end());
     llvm::append_range(pairs, call.mayShare);
+    for (auto [result, operand] : pairs)
+      if (std::optional<uint32_t> made = find(command.front()->getResult(result)))
+        takeOver(*made, command.front()->getOperand(operand), *command.front());
+    return;
   }
-  for (auto [result, operand] : pairs) {
-    std::optional<uint32_t> made = find(op.getResult(result)), read = find(op.getOperand(operand));
-    if (made && op.getOperand(operand).getType() == op.getResult(result).getType())
-      memories[*made].isInState |= ending.contains(op.getOperand(operand));
-    if (!made || !read || *made == *read)
+  if (!regions.find(command.front()))
+    return;
+  // Of a region: each result takes the place of one operand of its type.
+  DenseSet<Operation *> members(command.begin(), command.end());
+  llvm::SetVector<std::pair<Value, Operation *>> operands;
+  for (Operation *op : command)
+    for (Value operand : op->getOperands())
+      if (!members.contains(operand.getDefiningOp()))
+        operands.insert({operand, op});
+  DenseSet<Value> taken;
+  for (Operation *op : command) {
+    std::optional<uint32_t> made = find(op->getResult(0));
+    if (!made || !memories[*made].isStored)
       continue;
-    if (endsAt(op, memories[*read]) && memories[*read].bytes >= memories[*made].bytes)
-      memories[*made].isInPlace = true;
+    for (auto [operand, reader] : operands) {
+      if (operand.getType() != op->getResult(0).getType() || taken.contains(operand))
+        continue;
+      takeOver(*made, operand, *reader);
+      if (!memories[*made].isInPlace && !memories[*made].isInState)
+        continue;
+      taken.insert(operand);
+      break;
+    }
   }
 }
 

@@ -1,21 +1,25 @@
-//===- SegmentMemory.h - What a segment's values will take, before there are kernels --===//
+//===- SegmentMemory.h - What a segment's values take, once it is known what a kernel is --===//
 //
-// Which values of a function on tensors will lie in memory, from which op to which, is not known before ops
-// are fused and buffers given out; but choices must be made before that. This foretells it by what fusion
-// does: an elementwise value stays in its kernel unless a library call reads it, or an op that must wait for
-// one; views share their operand's memory, and the parts of a join lie in the join; what is added to a
-// gradient that micro-steps have summed up, and that ends here, is in its place. What forward makes is
-// followed twice: to its last reader in forward, and to the last one in backward, be it through ops that may
-// be recomputed.
+// A function whose regions are taken apart (OpenRegions.h) is a list of commands: a region of ops that one
+// kernel computes, a library call, a collective, a join. What leaves a region or a call lies in memory, from
+// the command that makes it to the last that reads it; what does not never does. Views share their operand's
+// memory, and the parts of a join lie in the join; a result takes the place of an operand that ends there,
+// and of a state that it becomes. What forward makes is followed twice: to its last reader in forward, and to
+// the last one in backward, be it through ops that may be recomputed.
 //
-// Estimates: an op's kernel runs where the op stands, and reordering saves nothing. The plan that is made in
-// the end says by how much this was off.
+// Example: a row-wise norm and the product that reads it, of forward
+//
+//   moment 0   region {%m = reduce %x; %r = rsqrt %m; %n = mul %x, %r; %y = convert %n}    leave: %r, %y
+//   moment 1   %h = matmul %y, %w
+//
+// %r is read by backward: 4 bytes a row from moment 0 on. %y ends at moment 1, unless backward reads it too.
+// %n is in no memory; kept for backward it would be, from moment 0 on.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 #define DS_LIB_PASSES_RESIDENT_SEGMENTMEMORY_H
 
-#include "HostPlacement.h"
+#include "Fusing/OpenRegions.h"
 #include "RecomputeRules.h"
 
 #include <limits>
@@ -37,6 +41,10 @@ OpForm formOf(Operation *op);
 /// The value that `value` is a view of, be it through several; itself where it is none.
 Value rootOf(Value value);
 
+/// Whether what `maker` gives, of forward, is brought again rather than kept for what backward recomputes: it
+/// was gathered, or loaded.
+bool isBroughtAgain(Operation *maker);
+
 /// What keeps a rank's part of what `gather` brings, for the gathers that follow; null where nothing does.
 LocalShardOp findPartOf(AllGatherOp gather);
 
@@ -55,7 +63,7 @@ struct ValueMemory {
   // Of what forward makes: how the rest of the segment reads it.
   bool isRead = false;        ///< by an op of another work
   bool isReadByCall = false;  ///< by a call or join, so that it must be in memory to be recomputed
-  std::set<uint32_t> kernels; ///< levels of the kernels that read it
+  std::set<uint32_t> kernels; ///< moments of the regions that read it
   // By backward; also through what may be recomputed, and there by whoever recomputes that.
   uint32_t firstRead = std::numeric_limits<uint32_t>::max(), lastRead = 0;
 };
@@ -63,9 +71,9 @@ struct ValueMemory {
 /// The memory of one segment's values.
 class SegmentMemory {
 public:
-  /// Of `func` with the ops on the host that `placement` has there; they take nothing of the device. Its
-  /// states are among `symbols`.
-  SegmentMemory(func::FuncOp func, const RecomputeRules &rules, const HostPlacement &placement,
+  /// Of `func`, of which `regions` says what one kernel computes. What lies in other spaces takes nothing of
+  /// the device. Its states are among `symbols`.
+  SegmentMemory(func::FuncOp func, const OpenRegions &regions, const RecomputeRules &rules,
                 const SymbolTable &symbols);
 
   /// Of the memory that `value` lies in; none of arguments and constants.
@@ -73,32 +81,31 @@ public:
   uint32_t momentOf(Operation *op) const { return moments.lookup(op); }
 
   std::vector<ValueMemory> memories;
-  std::vector<Operation *> ops; ///< by moment
-  /// Bytes of what each op reads of the host's, by moment; those that read nothing of it are not there.
-  DenseMap<uint32_t, int64_t> loadedBytes;
+  /// What each command computes, by moment: an op, or those of a region.
+  std::vector<SmallVector<Operation *, 1>> commands;
 
 private:
   /// formOf, which every reader of a value asks for again.
   OpForm knownForm(Operation &op) const { return forms.at(&op); }
-  void addLoads(Operation &op);
   void addOp(Operation &op);
-  void addResult(OpResult result, OpForm form, uint32_t level);
+  void addResult(OpResult result, OpForm form);
   void addReads(Operation &op);
-  void addRead(Operation &op, OpForm form, Value operand);
   void followReads(Operation &op);
-  void readBy(Operation &op, OpForm form, ValueMemory &memory);
-  void followRead(Operation &op, OpForm form, Value operand);
+  void readBy(Operation &op, OpForm form, Value operand, ValueMemory &memory);
+  void followRead(Operation &op, Value operand);
   void followRepeats(Operation &op, ValueMemory &memory);
   void join(Operation &op);
   bool endsAt(Operation &op, const ValueMemory &memory) const;
+  bool isMadeInState(Value value) const;
   void shareCollective(Operation &op);
-  void findEnding(func::FuncOp func, const SymbolTable &symbols);
-  void markInPlace(Operation &op);
+  void findEnding(const SymbolTable &symbols);
+  void takeOver(uint32_t made, Value operand, Operation &reader);
+  void markInPlace(ArrayRef<Operation *> command);
 
+  func::FuncOp func;
+  const OpenRegions &regions;
   const RecomputeRules &rules;
-  const HostPlacement *placement;    ///< while the memory is made
   DenseMap<Value, uint32_t> indices; ///< into memories
-  DenseMap<Value, uint32_t> levels;  ///< calls on the longest way to a value
   DenseMap<Operation *, uint32_t> moments;
   DenseMap<Operation *, OpForm> forms;
   DenseSet<Value> ending; ///< arguments: states of the device that end with the function, at their only use

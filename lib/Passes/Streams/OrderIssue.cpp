@@ -8,6 +8,7 @@
 #include "Buffers/StridedView.h"
 #include "Support/Exchanges.h"
 #include "ds/Analysis/Ordering/IssueOrder.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -153,12 +154,24 @@ static void sinkUpdates(func::FuncOp func) {
   }
 }
 
+/// Whether the order of `func` was settled in phase fused and still holds: neither calls are computed again
+/// nor comes anything back from elsewhere. What kernels alone compute again stands with what reads it.
+static bool isOrdered(func::FuncOp func) {
+  auto phase = func->getParentOp()->getAttrOfType<PhaseAttr>(DsDialect::kPhaseAttr);
+  return phase && phase.getValue() == Phase::Resident &&
+         llvm::none_of(func.getBody().front(), [](Operation &op) {
+           return isa<AfterOp>(op) || (isa<LoadOp>(op) && getWork(&op) == Work::Recompute);
+         });
+}
+
 namespace {
 struct OrderIssue : mlir::ds::impl::OrderIssueBase<OrderIssue> {
   void runOnOperation() override {
-    if (failed(requirePhase(getOperation(), getArgument(), Phase::Resident)))
+    if (failed(requirePhase(getOperation(), getArgument(), {Phase::Fused, Phase::Resident})))
       return signalPassFailure();
     sinkUpdates(getOperation());
+    if (isOrdered(getOperation()))
+      return;
     BlockProblem block(getOperation());
     ::ds::Result<analysis::IssueOrder> order = analysis::orderForMemory(block.problem);
     if (!order) {

@@ -112,9 +112,9 @@ FailureOr<Phase> mlir::ds::phaseOf(ModuleOp module) {
 
 /// The pipelines that bring a module from one phase to a later one.
 static std::string pipelinesBetween(Phase from, Phase to) {
-  constexpr StringLiteral kPipelines[] = {"--ds-step-pipeline", "--ds-shard-pipeline",
-                                          "--ds-resident-pipeline", "--ds-schedule-pipeline",
-                                          "--ds-plan-pipeline"};
+  constexpr StringLiteral kPipelines[] = {"--ds-step-pipeline",     "--ds-shard-pipeline",
+                                          "--ds-fuse-pipeline",     "--ds-resident-pipeline",
+                                          "--ds-schedule-pipeline", "--ds-plan-pipeline"};
   return llvm::join(ArrayRef(kPipelines).slice(unsigned(from), unsigned(to) - unsigned(from)), " ");
 }
 

@@ -37,7 +37,9 @@ LogicalResult mlir::ds::verifyWork(func::FuncOp func) {
       // What is recomputed reads what was gathered for backward, and the gradient that releases it.
       bool isBeside = work == Work::Recompute && made == Work::Backward &&
                       (isa<RecomputeOp>(op) || isa<CollectiveOpInterface>(maker));
-      if (!made || isBeside || !isBefore(*work, *made))
+      // A region says one work for all of its ops, be some of another.
+      bool isOfRegion = isa<FusedOp>(op) || isa_and_present<FusedOp>(maker);
+      if (!made || isBeside || isOfRegion || !isBefore(*work, *made))
         continue;
       InFlightDiagnostic error = op.emitOpError("is ")
                                  << stringifyWork(*work) << ", but reads what is " << stringifyWork(*made);

@@ -12,18 +12,18 @@ import re
 import subprocess
 import sys
 
-PHASES = ["model", "step", "sharded", "resident", "scheduled", "planned"]
+PHASES = ["model", "step", "sharded", "fused", "resident", "scheduled", "planned"]
 # Pass -> the phases that it works on. A pass that is not named here is a fault.
 WORKS_ON = {
-    "set-machine": "model step sharded resident scheduled planned",
+    "set-machine": "model step sharded fused resident scheduled planned",
     # Of stages that are modules; one that has none is left as it is.
-    "share-kernels": "model step sharded resident scheduled planned", "verify-stages": "model step sharded resident scheduled planned",
+    "share-kernels": "model step sharded fused resident scheduled planned", "verify-stages": "model step sharded fused resident scheduled planned",
     "freeze-parameters": "model", "add-adapters": "model", "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "raise-loss-cap": "model", "raise-splits": "model", "lower-precision": "model",
     "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
     "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-zero": "step", "verify-sharded": "sharded",
-    "offload-states": "sharded", "rematerialize-cheap": "sharded", "offload-updates": "resident", "place-states": "resident",
-    "verify-resident": "resident", "normalize-shapes": "resident", "join-loss": "resident",
-    "fuse-regions": "resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "resident",
+    "offload-states": "sharded", "offload-updates": "fused", "place-states": "fused", "verify-fused": "fused", "rematerialize-cheap": "fused",
+    "verify-resident": "resident", "normalize-shapes": "fused", "join-loss": "resident",
+    "fuse-regions": "fused resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "fused resident",
     "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "speculate-updates": "scheduled", "align-rows": "scheduled", "choose-products": "scheduled", "join-bias-grad": "scheduled", "release-stored": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
     "group-launches": "scheduled", "insert-events": "scheduled", "split-gathers": "scheduled", "verify-scheduled": "scheduled planned",
     "assign-workspaces": "scheduled", "plan-memory": "scheduled", "verify-planned": "planned",

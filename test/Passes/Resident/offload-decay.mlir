@@ -1,9 +1,10 @@
-// RUN: ds-opt %s --split-input-file --ds-offload-updates --ds-place-states --ds-verify-resident | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-offload-updates --ds-place-states | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-offload-updates --ds-place-states --ds-fuse-regions --ds-verify-fused -o %t.mlir
 
 // A parameter that decays before something of the host is subtracted from it decays on the device: it is not sent to the host and
 // back for that. What a moment takes of it as well is made on the host.
 
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @w.exp_avg role(moment) slot("exp_avg") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<8xf32>
   // CHECK-LABEL: func.func @decays_on_the_device(
@@ -29,7 +30,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
 
 // -----
 
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @w.exp_avg role(moment) slot("exp_avg") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<8xf32>
   // CHECK-LABEL: func.func @decays_where_the_moment_takes_it(

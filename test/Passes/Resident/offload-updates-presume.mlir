@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --split-input-file --ds-offload-updates | FileCheck %s --check-prefix=REGIONS
-// RUN: ds-opt %s --split-input-file --ds-offload-updates --ds-place-states --ds-verify-resident | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-offload-updates --ds-place-states | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-offload-updates --ds-place-states --ds-fuse-regions --ds-verify-fused -o %t.mlir
 
 // Updates on the host read what is presumed there. The guess, made of the scale, has a region of its own: in that of the
 // truth it would wait for the norm.
@@ -26,7 +27,7 @@
 // CHECK: %[[TRUTH:.*]] = ds.mul {{.*}} : tensor<f32>
 // CHECK-NOT: ds.presume
 // CHECK: ds.broadcast %[[TRUTH]]
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
   ds.state @w.exp_avg role(moment) slot("exp_avg") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<4x8xf32>
   ds.state @scale role(scalar) init(#ds.init<constant, 2.0, 0.0>) home(device) : tensor<f32>
@@ -53,7 +54,7 @@ module attributes {ds.phase = #ds.phase<resident>} {
 
 // -----
 
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @v role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
   ds.state @scale role(scalar) init(#ds.init<constant, 2.0, 0.0>) home(device) : tensor<f32>
   func.func @here(%x: tensor<4x8xf32> {ds.input = "x"}, %v: tensor<4x8xf32> {ds.state = @v}, %scale: tensor<f32> {ds.state = @scale})

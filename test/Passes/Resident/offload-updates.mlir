@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --ds-offload-updates | FileCheck %s --check-prefix=REGIONS
-// RUN: ds-opt %s --ds-offload-updates --ds-place-states --ds-verify-resident | FileCheck %s
+// RUN: ds-opt %s --ds-offload-updates --ds-place-states | FileCheck %s
+// RUN: ds-opt %s --ds-offload-updates --ds-place-states --ds-fuse-regions --ds-verify-fused -o %t.mlir
 
 // The moment lives on the host. What makes its new value of the gradient runs there, and so does what is subtracted from
 // the parameter; the parameter is not sent there: its last op stays on the device. The gradient is stored as soon as it
@@ -9,7 +10,7 @@
 // REGIONS: ds.host
 // REGIONS: ds.load
 // REGIONS: ds.sub
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x8xf32>
   ds.state @w.exp_avg role(moment) slot("exp_avg") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<4x8xf32>
   ds.state @lr role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>

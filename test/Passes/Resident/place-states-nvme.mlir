@@ -1,8 +1,9 @@
-// RUN: ds-opt %s --ds-offload-updates --ds-place-states --ds-verify-resident | FileCheck %s
+// RUN: ds-opt %s --ds-offload-updates --ds-place-states | FileCheck %s
+// RUN: ds-opt %s --ds-offload-updates --ds-place-states --ds-fuse-regions --ds-verify-fused -o %t.mlir
 
 // A moment in storage is moved to the host right before it is updated there, and back: the device sees neither. What the
 // device reads of the new value is loaded of what the host has made.
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @w.exp_avg role(moment) slot("exp_avg") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(nvme) : tensor<8xf32>
   // CHECK-LABEL: func.func @last

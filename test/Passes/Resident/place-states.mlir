@@ -1,9 +1,10 @@
-// RUN: ds-opt %s --ds-place-states --ds-verify-resident | FileCheck %s
+// RUN: ds-opt %s --ds-place-states | FileCheck %s
+// RUN: ds-opt %s --ds-place-states --ds-fuse-regions --ds-verify-fused -o %t.mlir
 
 // @m lives on the host: it is loaded before its first reader, and its new value is stored as soon as
 // it is made. @s leaves as it came, and is
 // not brought to the device. @w stays where it is.
-module attributes {ds.phase = #ds.phase<resident>} {
+module attributes {ds.phase = #ds.phase<fused>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
   ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<8xf32>
   ds.state @s role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(host) : tensor<8xf32>

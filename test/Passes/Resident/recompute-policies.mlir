@@ -1,28 +1,29 @@
 // What the configuration demands is made again, or goes to the host, whatever memory there is.
-// RUN: sed 's/DEMAND/recompute = {interval = 1}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LAYERS
-// RUN: sed 's/DEMAND/recompute = {checkpoints = 1}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=ONCE
-// RUN: sed 's/DEMAND/recompute = {layers = [2]}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=SECOND
+// RUN: sed 's/DEMAND/recompute = {interval = 1}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=LAYERS
+// RUN: sed 's/DEMAND/recompute = {checkpoints = 1}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=ONCE
+// RUN: sed 's/DEMAND/recompute = {layers = [2]}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=SECOND
 // The same where names are long.
-// RUN: sed 's/DEMAND/recompute = {layers = [2]}/; s/<"h", \([1-3]\)>/<"h", \1, "attention.projection">/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=LONG
-// RUN: sed 's/DEMAND/recompute = {ops = ["exp"]}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=OPS
-// RUN: sed 's/DEMAND/offload = {activations = move}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=MOVE
-// RUN: sed 's/DEMAND/recompute = {interval = 1}, offload = {checkpoints = true}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=BOTH
-// RUN: sed 's/DEMAND/offload = {activations = choose}/' %s | ds-opt --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
-// RUN: sed 's/DEMAND/recompute = {ops = ["softmax"]}/' %s | not ds-opt --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-OP
-// RUN: sed 's/DEMAND/recompute = {layers = [1, 7]}/' %s | not ds-opt --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-LAYER
+// RUN: sed 's/DEMAND/recompute = {layers = [2]}/; s/<"h", \([1-3]\)>/<"h", \1, "attention.projection">/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=LONG
+// RUN: sed 's/DEMAND/recompute = {ops = ["exp"]}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=OPS
+// RUN: sed 's/DEMAND/offload = {activations = move}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=MOVE
+// RUN: sed 's/DEMAND/recompute = {interval = 1}, offload = {checkpoints = true}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=BOTH
+// RUN: sed 's/DEMAND/offload = {activations = choose}/' %s | ds-opt --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
+// RUN: sed 's/DEMAND/recompute = {ops = ["softmax"]}/' %s | not ds-opt --ds-fuse-regions --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-OP
+// RUN: sed 's/DEMAND/recompute = {layers = [1, 7]}/' %s | not ds-opt --ds-fuse-regions --ds-rematerialize-cheap 2>&1 | FileCheck %s --check-prefix=NO-LAYER
 
 // NO-OP: error: forward has no op "softmax" to be recomputed; it has add, exp, matmul, reduce
 // NO-LAYER: error: forward has no layer 7 to be recomputed; it has 1 to 3
 
-module attributes {ds.phase = #ds.phase<sharded>, ds.training = #ds.training<DEMAND>} {
+module attributes {ds.phase = #ds.phase<fused>, ds.training = #ds.training<DEMAND>} {
   ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
   ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
   ds.state @loss role(scalar) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
 
-  // Each layer from the sum before it; what comes after the last border is read at once.
-  // LAYERS: ds.mul {{.*}}ds.layer = #ds.layer<"h", 3>{{.*}}work<backward>
-  // LAYERS: ds.recompute{{.*}}ds.layer = #ds.layer<"h", 2>
-  // LAYERS: ds.recompute{{.*}}ds.layer = #ds.layer<"h", 1>
+  // Each layer from the sum before it, when the gradient of the sum behind it is there; of the last one that is nothing.
+  // LAYERS: ds.recompute({{[^)]*}}) {ds.layer = #ds.layer<"h", 3>
+  // LAYERS: ds.fused({{.*}}ds.layer = #ds.layer<"h", 3>, ds.work = #ds.work<backward>
+  // LAYERS: ds.recompute({{[^)]*}}) after({{.*}}ds.layer = #ds.layer<"h", 2>
+  // LAYERS: ds.recompute({{[^)]*}}) after({{.*}}ds.layer = #ds.layer<"h", 1>
   // LAYERS-NOT: ds.recompute
 
   // All of them at once, from the first value.
@@ -37,12 +38,15 @@ module attributes {ds.phase = #ds.phase<sharded>, ds.training = #ds.training<DEM
   // LONG: ds.recompute{{.*}}ds.layer = #ds.layer<"h", 2, "attention.projection">
   // LONG-NOT: ds.recompute
 
-  // OPS: ds.exp {{.*}}work<recompute>
+  // OPS-COUNT-3: ds.exp {{.*}}work<recompute>
   // OPS-NOT: ds.recompute
 
-  // MOVE: %[[S1:.*]] = ds.add %{{.*}}ds.layer = #ds.layer<"h", 1>
-  // MOVE: ds.add %[[S1]]
-  // MOVE-NEXT: %[[THERE:.*]] = ds.store %[[S1]] {{.*}}work<forward>{{.*}}, host>
+  // Once its last reader in forward is done, the sum of the first layer goes.
+  // MOVE: %[[S1:.*]]:2 = ds.fused(%{{.*}}ds.layer = #ds.layer<"h", 1>
+  // MOVE: ds.fused(%{{.*}}, %[[S1]]#1)
+  // MOVE: ds.yield
+  // MOVE-NEXT: }
+  // MOVE-NEXT: %[[THERE:.*]] = ds.store %[[S1]]#1 {{.*}}work<forward>{{.*}}, host>
   // MOVE: %[[BACK:.*]] = ds.load %[[THERE]] {{.*}}work<recompute>
   // MOVE-NEXT: ds.matmul %[[BACK]], {{.*}} transpose_lhs
 

@@ -1,11 +1,11 @@
 // Where memory is short, as little as can be crosses; where it is free, what saves time is kept.
-// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-rematerialize-cheap=calls=false | FileCheck %s
-// RUN: ds-opt %s --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
+// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-fuse-regions --ds-rematerialize-cheap=calls=false | FileCheck %s
+// RUN: ds-opt %s --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
 // A module that asks for least to be held has it so whatever memory there is, and is told of which groups: none where calls stay.
-// RUN: (echo 'module attributes {ds.decisions = #ds.decisions<search = {holds_least = true}>} {'; cat %s; echo '}') | ds-opt --ds-rematerialize-cheap="calls=false" -o %t.least
+// RUN: (echo 'module attributes {ds.decisions = #ds.decisions<search = {holds_least = true}>} {'; cat %s; echo '}') | ds-opt --ds-fuse-regions --ds-rematerialize-cheap="calls=false" -o %t.least
 // RUN: FileCheck %s --input-file %t.least && FileCheck %s --check-prefix=LEAST --input-file %t.least
 // LEAST: search = {holds_least = true, least_stride = 0}
-// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-rematerialize-cheap="calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: ds-opt %s --ds-set-machine=memory=1 --ds-fuse-regions --ds-rematerialize-cheap="calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
 ds.state @g role(gradient) slot("grad") owner(@w) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>
@@ -28,8 +28,8 @@ func.func @evaluate(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.st
 // CHECK-COUNT-1: ds.matmul
 // CHECK-NOT: ds.matmul
 // CHECK-COUNT-1: ds.reduce
-// CHECK: ds.add %{{.*}}, %{{.*}} {{.*}} : tensor<8x8xf32>
 // CHECK-NOT: ds.reduce
+// CHECK: ds.add %{{.*}}, %{{.*}} : tensor<8x8xf32>
 func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
   %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   %loss = ds.reduce sum %p dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>
@@ -38,26 +38,32 @@ func.func @keeps_products(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> 
   return %loss, %g : tensor<f32>, tensor<8x8xf32>
 }
 
-// A spelled-out activation: three of its values are read by backward, and only its input %h crosses. The readers
-// before the product share one copy of tanh; the one after it has its own.
+// A spelled-out activation: two of its values are read by backward, and only its input %h crosses: neither leaves forward's
+// region any more. Each region that reads tanh has a copy of its own, which stands before it; so has the product.
 
 // CHECK-LABEL: @activation
 // CHECK: %[[H:.*]] = ds.matmul
+// CHECK: %[[LOSS:.*]] = ds.fused(%[[H]]) {ds.work = #ds.work<forward>} : (tensor<8x8xf32>) -> tensor<f32> {
 // CHECK: ds.reduce sum
 // CHECK: %[[T:.*]] = ds.tanh %[[H]] {ds.work = #ds.work<recompute>}
-// CHECK: %[[G1:.*]] = ds.mul %[[T]], %[[T]]
-// CHECK: %[[G2:.*]] = ds.add %[[G1]], %[[T]]
-// CHECK: %[[A:.*]] = ds.mul %[[H]], %[[T]]
-// CHECK: ds.matmul %[[G2]], %[[A]]
-// CHECK: %[[T2:.*]] = ds.tanh %[[H]]
-// CHECK: ds.add %{{.*}}, %[[T2]]
+// CHECK: %[[G2:.*]] = ds.fused(%[[T]]) {ds.work = #ds.work<backward>}
+// CHECK: ds.mul
+// CHECK: ds.add
+// CHECK: %[[T2:.*]] = ds.tanh %[[H]] {ds.work = #ds.work<recompute>}
+// CHECK: %[[A:.*]] = ds.mul %[[H]], %[[T2]] {ds.work = #ds.work<recompute>}
+// CHECK: %[[P:.*]] = ds.matmul %[[G2]], %[[A]]
+// CHECK: %[[T3:.*]] = ds.tanh %[[H]] {ds.work = #ds.work<recompute>}
+// CHECK: ds.fused(%[[P]], %[[T3]])
 // A product reads %a: to make it again would take a kernel. Of %t its readers have %h in their kernel anyway.
 // FREE-LABEL: @activation
 // FREE: %[[H:.*]] = ds.matmul
-// FREE: %[[T:.*]] = ds.tanh %[[H]]
-// FREE: %[[A:.*]] = ds.mul %[[H]], %[[T]]
+// FREE: %[[A:.*]]:2 = ds.fused(%[[H]]) {ds.work = #ds.work<forward>}
+// FREE: %[[MUL:.*]] = ds.mul
+// FREE: ds.yield %[[MUL]], %{{.*}} : tensor<8x8xf32>, tensor<f32>
+// FREE: ds.tanh %[[H]] {ds.work = #ds.work<recompute>}
 // FREE-NOT: ds.mul %[[H]]
-// FREE: ds.matmul %{{.*}}, %[[A]]
+// FREE: ds.matmul %{{.*}}, %[[A]]#0
+// FREE: ds.tanh %[[H]] {ds.work = #ds.work<recompute>}
 
 // REMARK: remark: is recomputed in backward: 256 bytes are not kept, for {{.*}} s a step
 func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
@@ -77,9 +83,11 @@ func.func @activation(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.
 // CHECK-LABEL: @residual
 // CHECK: ds.matmul
 // CHECK: ds.matmul
-// CHECK: %[[S:.*]] = ds.add
+// CHECK: %[[S:.*]]:2 = ds.fused(%
+// CHECK: %[[SUM:.*]] = ds.add
+// CHECK: ds.yield %[[SUM]],
 // CHECK-NOT: ds.add
-// CHECK: ds.mul %[[S]], %[[S]]
+// CHECK: ds.fused(%[[S]]#0) {ds.work = #ds.work<backward>}
 func.func @residual(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   %q = ds.matmul %p, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
@@ -92,9 +100,11 @@ func.func @residual(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.st
 // A truth value is a byte where the number it came from is four: alone, it is what crosses.
 
 // CHECK-LABEL: @truth
+// CHECK: %[[R:.*]]:2 = ds.fused(%
 // CHECK: %[[C:.*]] = ds.compare
+// CHECK: ds.yield %[[C]], %{{.*}} : tensor<8x8xi1>, tensor<f32>
 // CHECK-NOT: ds.compare
-// CHECK: ds.select %[[C]]
+// CHECK: ds.fused(%[[R]]#0, %
 func.func @truth(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
   %zero = ds.constant dense<0.0> : tensor<8x8xf32>
@@ -110,8 +120,9 @@ func.func @truth(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<f32> {ds.state
 // CHECK-LABEL: @from_state
 // CHECK-SAME: %[[W:.*]]: tensor<8x8xf32> {ds.state = @w}
 // CHECK: ds.reduce
-// CHECK: %[[AGAIN:.*]] = ds.exp %[[W]]
-// CHECK: ds.mul %[[AGAIN]], %[[AGAIN]]
+// CHECK: ds.yield %{{.*}} : tensor<f32>
+// CHECK: %[[AGAIN:.*]] = ds.exp %[[W]] {ds.work = #ds.work<recompute>}
+// CHECK: ds.fused(%[[AGAIN]]) {ds.work = #ds.work<backward>}
 func.func @from_state(%w: tensor<8x8xf32> {ds.state = @w}) -> (tensor<f32> {ds.state = @loss}, tensor<8x8xf32> {ds.state = @g}) attributes {ds.segment = #ds.segment<forward, backward>} {
   %e = ds.exp %w {ds.work = #ds.work<forward>} : tensor<8x8xf32>
   %loss = ds.reduce sum %e dims [0, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<f32>

@@ -97,6 +97,67 @@ func.func @of_the_loss(%h: tensor<4x6xf32>, %t: tensor<4xi64>) -> tensor<4x6xf32
   return %d : tensor<4x6xf32>
 }
 
+// And that of half the square is the loss itself.
+// CHECK-LABEL: @is_the_loss
+// CHECK-NEXT: ds.cross_entropy %
+// CHECK-NEXT: ds.cross_entropy_grad
+func.func @is_the_loss(%h: tensor<4x6xf32>, %t: tensor<4xi64>) -> tensor<4x6xf32> {
+  %loss, %lse, %count = ds.cross_entropy %h, %t ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %d = ds.cross_entropy_grad %h, %t, %lse, %count, %loss ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x6xf32>
+  return %d : tensor<4x6xf32>
+}
+
+// Regions stand in the order that they were given: one that reads the loss before the gradient, and what reads that, wait for
+// both to be made. A region that does not read the loss stays where it is.
+// CHECK-LABEL: @region_reads_the_loss
+// CHECK-NEXT: %[[SCALE:.*]] = ds.fused(%arg2)
+// CHECK: %[[LOSS:.*]], %[[COUNT:.*]], %[[D:.*]] = ds.cross_entropy_with_grad %arg0, %arg1, %[[SCALE]]
+// CHECK-NEXT: %[[MEAN:.*]] = ds.fused(%[[LOSS]], %[[COUNT]])
+// CHECK: %[[SQUARE:.*]] = ds.fused(%[[MEAN]])
+// CHECK: return %[[SQUARE]], %[[D]]
+func.func @region_reads_the_loss(%h: tensor<4x6xf32>, %t: tensor<4xi64>, %g: tensor<f32>) -> (tensor<f32>, tensor<4x6xf32>) {
+  %loss, %lse, %count = ds.cross_entropy %h, %t ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %mean = ds.fused(%loss, %count) : (tensor<f32>, tensor<f32>) -> tensor<f32> {
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %q = ds.div %a, %b : tensor<f32>
+    ds.yield %q : tensor<f32>
+  }
+  %scale = ds.fused(%g) : (tensor<f32>) -> tensor<f32> {
+  ^bb0(%a: tensor<f32>):
+    %q = ds.neg %a : tensor<f32>
+    ds.yield %q : tensor<f32>
+  }
+  %square = ds.fused(%mean) : (tensor<f32>) -> tensor<f32> {
+  ^bb0(%a: tensor<f32>):
+    %q = ds.mul %a, %a : tensor<f32>
+    ds.yield %q : tensor<f32>
+  }
+  %d = ds.cross_entropy_grad %h, %t, %lse, %count, %scale ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x6xf32>
+  return %square, %d : tensor<f32>, tensor<4x6xf32>
+}
+
+// Here what reaches the gradient is what two regions make of the loss.
+// CHECK-LABEL: @region_of_the_loss
+// CHECK-NEXT: ds.cross_entropy %
+// CHECK: ds.fused
+// CHECK: ds.fused
+// CHECK: ds.cross_entropy_grad
+func.func @region_of_the_loss(%h: tensor<4x6xf32>, %t: tensor<4xi64>) -> tensor<4x6xf32> {
+  %loss, %lse, %count = ds.cross_entropy %h, %t ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %a = ds.fused(%loss) : (tensor<f32>) -> tensor<f32> {
+  ^bb0(%b: tensor<f32>):
+    %q = ds.exp %b : tensor<f32>
+    ds.yield %q : tensor<f32>
+  }
+  %g = ds.fused(%a) : (tensor<f32>) -> tensor<f32> {
+  ^bb0(%b: tensor<f32>):
+    %q = ds.neg %b : tensor<f32>
+    ds.yield %q : tensor<f32>
+  }
+  %d = ds.cross_entropy_grad %h, %t, %lse, %count, %g ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x6xf32>
+  return %d : tensor<4x6xf32>
+}
+
 // Something else reads the row statistics.
 // CHECK-LABEL: @row_statistics
 // CHECK-NEXT: ds.cross_entropy %

@@ -107,9 +107,10 @@ struct CommandLine {
       "weights", cl::cat(ofOutput), cl::init("archive"),
       cl::desc("archive: write the model's weights beside the program; none: do not"),
       cl::value_desc("archive|none")};
-  cl::opt<std::string> phase{"phase", cl::cat(ofOutput), cl::init("model"),
-                             cl::desc("With --emit=ir: model, step, sharded, resident, scheduled or planned"),
-                             cl::value_desc("model|step|sharded|resident|scheduled|planned")};
+  cl::opt<std::string> phase{
+      "phase", cl::cat(ofOutput), cl::init("model"),
+      cl::desc("With --emit=ir: model, step, sharded, fused, resident, scheduled or planned"),
+      cl::value_desc("model|step|sharded|fused|resident|scheduled|planned")};
   cl::opt<Emit> emit{
       "emit",
       cl::cat(ofOutput),
