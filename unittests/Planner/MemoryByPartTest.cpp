@@ -113,7 +113,7 @@ void MemoryByPart::plan(const Case &each) {
     return manager.run(target);
   };
   ASSERT_TRUE(succeeded(run(dialect::buildStepPipeline, *module)));
-  ASSERT_TRUE(succeeded(dialect::planToFit(*module, {}, run)));
+  ASSERT_TRUE(succeeded(dialect::planModel(*module, {}, run)));
   report = dialect::summarizePlan(*module, ::ds::cost::Rates());
   FailureOr<rt::Program> lowered = dialect::lowerToProgram(*module, {});
   ASSERT_TRUE(succeeded(lowered));

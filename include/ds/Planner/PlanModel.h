@@ -9,27 +9,15 @@ namespace mlir::ds {
 /// Executes a pipeline on a module.
 using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &)>, ModuleOp)>;
 
-/// step, or a later phase, to planned, so that the plan fits the memory of its machine if it can. Gathers and
-/// pieces of attention's gradient take what memory is left beside what is live; where the packing then takes
-/// more than that, they are decided again with so much less. Where the configuration leaves it open and no
-/// plan fits, gradients are reduced in each micro-step in place of being kept whole. A later phase leaves
-/// open what comes after it alone. Where activations may go to the host, what is kept is also chosen without
-/// that, and without making more than elementwise ops again, and the fastest that fits by its simulation is
-/// taken. The plan that fits, or else the smallest, is left in `module`. `run` executes a pipeline.
-/// `resident`, where it is given, is `module` in phase resident as `options` choose it, so that it need not
-/// be chosen again.
-LogicalResult planToFit(ModuleOp module, const PipelineOptions &options, RunPipeline run,
-                        OwningOpRef<ModuleOp> resident = {});
-
-/// The same for a plan that holds as little as can be at all moments, whatever that costs. Where it fits so
-/// does planToFit's, which may fit where more can be held at other moments than the fullest.
-LogicalResult planStepLeast(ModuleOp step, const PipelineOptions &options, RunPipeline run);
-
-/// Any phase to planned, a planned module being left as it is. From model on, where `loss_chunks` leaves it
-/// open, in how many pieces losses are made is chosen with all else that memory holds, on the step that has
-/// them whole; that step is planned, or the one in so many pieces. More than one plan is made where the first
-/// is not as it was expected. `loss_split` of `ds.decisions` then says what pieces save and cost: by the plan
-/// of the other kind where `options` have it compared, else as it is expected.
+/// Any phase to planned, a planned module being left as it is, so that the plan fits the memory of its
+/// machine if it can; else the smallest that was found is left in `module`. What is open is decided by what
+/// is chosen of it, in phase resident: in how many pieces losses are made, where `loss_chunks` leaves that to
+/// the compiler; whether gradients are reduced once a step or in each micro-step. `loss_split` of
+/// `ds.decisions` says what pieces save and cost: by the plan of the other kind where `options` have it
+/// compared, else as it is expected. A step is placed three times at most: again where packing
+/// and streams take more or less than was chosen for; where activations may go to the host also without that,
+/// and without making more than elementwise ops again, and the fastest by its simulation is taken. A later
+/// phase leaves open what comes after it alone. `run` executes a pipeline.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// How a model takes least memory. Other batches of it take least in the same form.

@@ -1,4 +1,4 @@
-//===- PlanToFitTest.cpp - How often a step is planned that does not fit ----------===//
+//===- StepPlannerTest.cpp - How often a step is placed, and when it fits ---------------===//
 #include "PlanBuffers.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/Pipeline.h"
@@ -35,7 +35,7 @@ static std::string makeModel() {
 }
 
 namespace {
-class PlanToFit : public testing::Test {
+class StepPlanner : public testing::Test {
 protected:
   /// Plans the model within `memory` bytes, in the way of `form` if there is one, and counts the pipelines
   /// that end in phase planned.
@@ -71,7 +71,7 @@ protected:
 /// With memory to spare gathered weights stay from forward to backward; what is needed is what the plan that
 /// keeps none of them has live, less by the weight that is gathered ahead and the reduction that is under
 /// way.
-TEST_F(PlanToFit, NeedsWhatIsLiveWithNothingHeldByChoice) {
+TEST_F(StepPlanner, NeedsWhatIsLiveWithNothingHeldByChoice) {
   plan(1 << 30);
   int64_t withChoice = arena, least = dialect::findLeastLive(*module);
   plan(1);
@@ -82,20 +82,30 @@ TEST_F(PlanToFit, NeedsWhatIsLiveWithNothingHeldByChoice) {
 }
 
 /// One plan shows that no other of its buffers would fit.
-TEST_F(PlanToFit, PlansOnceWhatIsOutOfReach) {
+TEST_F(StepPlanner, PlansOnceWhatIsOutOfReach) {
   plan(1);
   EXPECT_EQ(plans, 1);
 }
 
 /// A little below what is needed other plans are looked at.
-TEST_F(PlanToFit, PlansAgainWhatMayFit) {
+TEST_F(StepPlanner, PlansAgainWhatMayFit) {
   plan(1);
   plan(dialect::findLeastLive(*module) - 64);
   EXPECT_GT(plans, 1);
 }
 
+/// However short memory is, a step is placed three times at most.
+TEST_F(StepPlanner, PlansThreeTimesAtMost) {
+  plan(1 << 30);
+  const int64_t most = arena;
+  for (int percent = 40; percent <= 100; percent += 2) {
+    plan(most * percent / 100);
+    EXPECT_LE(plans, 3) << percent;
+  }
+}
+
 /// What is held by choice where there is memory is not held.
-TEST_F(PlanToFit, HoldsLeastWhateverMemoryThereIs) {
+TEST_F(StepPlanner, HoldsLeastWhateverMemoryThereIs) {
   plan(1);
   const int64_t least = arena;
   dialect::LeastForm form;
@@ -105,7 +115,7 @@ TEST_F(PlanToFit, HoldsLeastWhateverMemoryThereIs) {
 }
 
 /// A plan that holds as little as can be fits exactly where one does that holds what there is room for.
-TEST_F(PlanToFit, FitsWhereverTheLeastDoes) {
+TEST_F(StepPlanner, FitsWhereverTheLeastDoes) {
   dialect::LeastForm form;
   plan(1 << 30, &form);
   const int64_t least = arena;

@@ -1,0 +1,213 @@
+//===- StepForms.cpp - The forms of a step, and what is chosen of each ---------------===//
+//
+// Pieces of a loss change what stands in a step from phase step on, and so does reducing gradients in each
+// micro-step. How losses are made is part of what is chosen with all else that memory holds, on the step that
+// has them whole; where pieces are chosen, the step is made in them, and the choice made once more.
+//
+//===---------------------------------------------------------------------------------===//
+#include "StepPlanner.h"
+
+#include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Training.h"
+#include "ds/Passes/ScheduledFunction.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// A share of a step's time that is worth another choice, or another plan.
+static constexpr double kWorthTime = 0.002;
+/// A share of the peak that smaller pieces are worth where nothing fits.
+static constexpr double kWorthMemory = 0.01;
+
+bool ChosenStep::hasPaid() const {
+  double more = 0;
+  for (const RecomputedKind &kind : residency.again)
+    more += std::max(0.0, kind.moreSeconds);
+  return residency.hostValues > 0 || more > kWorthTime * residency.expectedSeconds;
+}
+
+bool ChosenStep::isBetterThan(const ChosenStep &other) const {
+  if (residency.fits != other.residency.fits)
+    return residency.fits;
+  return residency.fits ? residency.expectedSeconds < other.residency.expectedSeconds
+                        : residency.expectedBytes < other.residency.expectedBytes;
+}
+
+StepPlanner::StepPlanner(ModuleOp module, Phase from, const PipelineOptions &options, RunPipeline run)
+    : module(module), from(from), options(options), run(run), memory(getMachine(module).memory.device) {}
+
+//===----------------------------------------------------------------------===//
+// Forms
+//===----------------------------------------------------------------------===//
+
+/// Makes `step` reduce in each micro-step.
+static LogicalResult reduceInEach(ModuleOp step) {
+  TrainingOptions training = getTraining(step);
+  training.sharding.reduceEachMicroStep = true;
+  return setTraining(step, training);
+}
+
+/// Says of `module` what is asked for beyond its configuration.
+static void setSearch(ModuleOp module, const PlanSearch &search) {
+  changeDecisions(module, [&](Decisions &decisions) {
+    decisions.search = search == PlanSearch() ? std::nullopt : std::optional(search);
+  });
+}
+
+FailureOr<OwningOpRef<ModuleOp>> StepPlanner::makeFused(StepForm form) {
+  OwningOpRef<ModuleOp> made = module.clone();
+  auto bring = [&](Phase to) {
+    return run([&](OpPassManager &manager) { buildPipelines(manager, std::min(from, to), to, options); },
+               *made);
+  };
+  if (from == Phase::Model) {
+    const bool isWhole = form.lossRows == 0;
+    setSearch(*made, {.offersLoss = isWhole && getTraining(module).lossChunks != 1,
+                      .lossRows = isWhole ? std::nullopt : std::optional(form.lossRows)});
+    if (failed(bring(Phase::Step)))
+      return failure();
+    setSearch(*made, {});
+  }
+  if (form.reducesInEach && failed(reduceInEach(*made)))
+    return failure();
+  const Phase reached = std::max(from, Phase::Step);
+  auto build = [&](OpPassManager &manager) { buildPipelines(manager, reached, Phase::Fused, options); };
+  if (reached < Phase::Fused && failed(run(build, *made)))
+    return failure();
+  return made;
+}
+
+FailureOr<ModuleOp> StepPlanner::fusedOf(StepForm form) {
+  OwningOpRef<ModuleOp> &known = forms[form];
+  if (!known) {
+    FailureOr<OwningOpRef<ModuleOp>> made = makeFused(form);
+    if (failed(made))
+      return failure();
+    known = std::move(*made);
+  }
+  return *known;
+}
+
+/// Whether the configuration of `module`, in phase `from` and of which `fused` is a form, leaves it open to
+/// reduce gradients once a step, and that takes more memory.
+static bool mayReduceInEach(ModuleOp module, Phase from, ModuleOp fused) {
+  const TrainingOptions training = getTraining(module);
+  return from <= Phase::Step && MeshOp::countSampleRanks(fused) > 1 && training.accumulation > 1 &&
+         training.sharding.stage == 1 && !training.sharding.reduceEachMicroStep;
+}
+
+//===----------------------------------------------------------------------===//
+// Choices
+//===----------------------------------------------------------------------===//
+
+/// Says of `module` what of its activations goes to the host.
+static LogicalResult setActivations(ModuleOp module, OffloadOptions::Activations activations) {
+  TrainingOptions training = getTraining(module);
+  training.offload.activations = activations;
+  return setTraining(module, training);
+}
+
+/// Chooses of `form` what `search` asks for, and with `keepsActivations` none on the host.
+FailureOr<ChosenStep> StepPlanner::choose(StepForm form, const PlanSearch &search, bool keepsActivations) {
+  FailureOr<ModuleOp> fused = fusedOf(form);
+  if (failed(fused))
+    return failure();
+  ChosenStep chosen;
+  chosen.form = form;
+  chosen.resident = fused->clone();
+  if (from >= Phase::Resident)
+    return chosen;
+  setSearch(*chosen.resident, search);
+  const OffloadOptions::Activations asked = getTraining(module).offload.activations;
+  if (keepsActivations && failed(setActivations(*chosen.resident, OffloadOptions::Activations::Kept)))
+    return failure();
+  if (failed(run([&](OpPassManager &manager) { buildResidentPipeline(manager, options); }, *chosen.resident)))
+    return failure();
+  const Decisions decisions = getDecisions(*chosen.resident);
+  chosen.residency = *decisions.residency;
+  chosen.leastStride = decisions.search ? decisions.search->leastStride : std::nullopt;
+  changeDecisions(*chosen.resident, [](Decisions &decided) {
+    decided.search.reset();
+    decided.residency->loss.reset(); // a choice of forms
+  });
+  if (keepsActivations && failed(setActivations(*chosen.resident, asked)))
+    return failure();
+  return chosen;
+}
+
+/// Rows of the largest pieces that save as much as the smallest do, but for a share of `bytes`: more pieces
+/// would cost time, and an op each.
+static int64_t rowsThatSaveMost(ArrayRef<LossOffer> pieces, int64_t bytes) {
+  const double enough = double(pieces.back().savedBytes) - kWorthMemory * double(bytes);
+  return llvm::find_if(pieces, [&](const LossOffer &each) { return double(each.savedBytes) >= enough; })
+      ->rows;
+}
+
+/// What becomes of `joint`, which would have the loss in pieces: those, smaller ones where they do not fit,
+/// or the whole loss after all where it is better.
+FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const PlanSearch &search) {
+  const Residency expected = joint.residency;
+  StepForm form = joint.form;
+  form.lossRows = expected.loss->rows;
+  FailureOr<ChosenStep> best = choose(form, search);
+  if (failed(best))
+    return failure();
+  const bool isAsExpected =
+      best->residency.fits == expected.fits &&
+      (!expected.fits || best->residency.expectedSeconds <= (1 + kWorthTime) * expected.expectedSeconds);
+  SmallVector<int64_t> others;
+  if (!best->residency.fits)
+    others.push_back(rowsThatSaveMost(expected.loss->pieces, best->residency.expectedBytes));
+  if (!isAsExpected)
+    others.push_back(0);
+  for (int64_t rows : others) {
+    if (rows == form.lossRows)
+      continue;
+    FailureOr<ChosenStep> other = choose({rows, form.reducesInEach}, search);
+    if (failed(other))
+      return failure();
+    if (other->isBetterThan(*best))
+      best = std::move(other);
+  }
+  return best;
+}
+
+/// The best choice of a form whose losses are as that asks for.
+FailureOr<ChosenStep> StepPlanner::chooseLoss(bool reducesInEach, const PlanSearch &search) {
+  const int64_t chunks = getTraining(module).lossChunks;
+  PlanSearch open = search;
+  open.offersLoss = from == Phase::Model && chunks != 1;
+  FailureOr<ChosenStep> joint = choose({0, reducesInEach}, open);
+  if (failed(joint) || !open.offersLoss || !joint->residency.loss)
+    return joint;
+  loss = joint->residency.loss;
+  if (chunks == 0)
+    return loss->rows == 0 ? std::move(joint) : choosePieces(std::move(*joint), search);
+  return choose({loss->pieces.back().rows, reducesInEach}, search); // in which pieces, `loss_chunks` says
+}
+
+FailureOr<ChosenStep> StepPlanner::chooseForm() {
+  FailureOr<ChosenStep> once = chooseLoss(/*reducesInEach=*/false, {});
+  if (failed(once) || from >= Phase::Resident || !memory ||
+      !mayReduceInEach(module, from, *forms.begin()->second) || (once->residency.fits && !once->hasPaid()))
+    return once;
+  const std::optional<LossResidency> ofOnce = loss;
+  FailureOr<ChosenStep> each = chooseLoss(/*reducesInEach=*/true, {});
+  if (failed(each))
+    return failure();
+  if (!each->isBetterThan(*once)) {
+    loss = ofOnce;
+    return once;
+  }
+  if (once->residency.fits) {
+    choices.push_back(
+        {.kind = ChoiceOf::OnceSlower,
+         .percent = 100 * (once->residency.expectedSeconds / each->residency.expectedSeconds - 1)});
+    return each;
+  }
+  FailureOr<PlacedStep> tooLarge = place(*once, {}); // to the byte
+  if (failed(tooLarge))
+    return failure();
+  choices.push_back({.kind = ChoiceOf::OnceTooLarge, .bytes = tooLarge->arenaBytes, .limitBytes = *memory});
+  return each;
+}

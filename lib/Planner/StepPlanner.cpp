@@ -1,0 +1,251 @@
+//===- StepPlanner.cpp - One step: chosen, then placed -------------------------------===//
+#include "StepPlanner.h"
+
+#include "PlanBuffers.h"
+#include "StepSimulation.h"
+#include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Training.h"
+#include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/LibraryTable.h"
+#include "ds/Passes/ScheduledFunction.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace rt = ::ds::rt;
+
+/// Times that a step is placed.
+static constexpr int kMostPlaces = 3;
+/// A share of the limit that is not left free where time was given up for memory.
+static constexpr double kMuchLeft = 0.03;
+/// Times the memory that is live by need in a plan that none of its kind comes down to the memory from. What
+/// is needed is the same whatever is held by choice, but for the order of some commands behind reductions.
+static constexpr double kOutOfReach = 1.02;
+
+//===----------------------------------------------------------------------===//
+// Places
+//===----------------------------------------------------------------------===//
+
+/// Notes what `placed` lacks within `memory`.
+static void findLack(PlacedStep &placed, int64_t memory) {
+  for (func::FuncOp func : getSegments(*placed.planned)) {
+    std::vector<int64_t> live;
+    for (auto [index, command] : llvm::enumerate(getComputeCommands(func))) {
+      auto call = dyn_cast<CallOp>(command);
+      std::optional<rt::AttentionPieces> least;
+      if (!call || !lacksWorkspace(call) || !(least = cudnnPieces(call, 1)))
+        continue;
+      if (live.empty())
+        live = getLiveBytes(func, {});
+      ++placed.slowCalls;
+      placed.lackBytes = std::max(placed.lackBytes, int64_t(least->workspaceBytes) - (memory - live[index]));
+    }
+  }
+}
+
+FailureOr<PlacedStep> StepPlanner::place(const ChosenStep &chosen, PlaceBudgets budgets) {
+  ++places;
+  PlacedStep placed;
+  placed.form = chosen.form;
+  placed.planned = chosen.resident.get().clone();
+  if (budgets.streams || budgets.workspaces)
+    changeDecisions(*placed.planned, [&](Decisions &decisions) {
+      decisions.search = PlanSearch{.streamBytes = budgets.streams, .workspaceBytes = budgets.workspaces};
+    });
+  const Phase reached = std::max(from, Phase::Resident);
+  auto build = [&](OpPassManager &manager) { buildPipelines(manager, reached, Phase::Planned, options); };
+  if (failed(run(build, *placed.planned)))
+    return failure();
+  changeDecisions(*placed.planned, [](Decisions &decisions) { decisions.search.reset(); });
+  ArenaOp arena = ArenaOp::lookup(*placed.planned, Space::Device);
+  placed.arenaBytes = static_cast<int64_t>(arena.getBytes());
+  placed.liveBytes = static_cast<int64_t>(arena.getLowerBound());
+  if (memory)
+    findLack(placed, *memory);
+  return placed;
+}
+
+/// Whether `a` is the faster that fits, else the smaller. Other kernels for attention's gradient take many
+/// times as long.
+FailureOr<bool> StepPlanner::isBetter(const PlacedStep &a, const PlacedStep &b) const {
+  if (fits(a) != fits(b))
+    return fits(a);
+  if (!fits(a))
+    return a.arenaBytes < b.arenaBytes;
+  FailureOr<double> ofA = predictSeconds(*a.planned), ofB = predictSeconds(*b.planned);
+  if (failed(ofA) || failed(ofB))
+    return failure();
+  return *ofA < *ofB;
+}
+
+/// Places `chosen`, and puts it in the place of `best` where it is better.
+LogicalResult StepPlanner::tryPlace(const ChosenStep &chosen, PlaceBudgets budgets, PlacedStep &best) {
+  FailureOr<PlacedStep> placed = place(chosen, budgets);
+  if (failed(placed))
+    return failure();
+  FailureOr<bool> better = isBetter(*placed, best);
+  if (failed(better))
+    return failure();
+  if (*better)
+    best = std::move(*placed);
+  return success();
+}
+
+/// Chooses once more within `budget` bytes, how losses are made as well, and places that.
+LogicalResult StepPlanner::chooseAnew(const ChosenStep &chosen, int64_t budget, PlaceBudgets budgets,
+                                      PlacedStep &best) {
+  FailureOr<ChosenStep> next =
+      chooseLoss(chosen.form.reducesInEach, {.residentBytes = std::max<int64_t>(1, budget)});
+  return failed(next) ? failure() : tryPlace(*next, budgets, best);
+}
+
+//===----------------------------------------------------------------------===//
+// Plans that fit
+//===----------------------------------------------------------------------===//
+
+/// Budgets with which a plan should fit, if the packing loses as much again as in `placed`.
+static PlaceBudgets tighten(const PlacedStep &placed, int64_t memory) {
+  const int64_t bytes =
+      std::max<int64_t>(1, std::min(memory, placed.liveBytes) - (placed.arenaBytes - memory));
+  return {bytes, bytes};
+}
+
+/// As little is held as can be, of what is chosen and then of what runs ahead, unless what is needed whatever
+/// is held is beyond the memory.
+LogicalResult StepPlanner::shrink(const ChosenStep &chosen, PlacedStep &best) {
+  std::optional<ChosenStep> least;
+  while (places < kMostPlaces && !fits(best)) {
+    if (double(findLeastLive(*best.planned)) > kOutOfReach * double(*memory))
+      return success();
+    const bool isLast = places + 1 == kMostPlaces;
+    if (isLast && from < Phase::Resident && chosen.residency.fits) {
+      FailureOr<ChosenStep> next = choose(best.form, {.holdsLeast = true});
+      if (failed(next))
+        return failure();
+      least = std::move(*next);
+    }
+    PlaceBudgets budgets{/*streams=*/1, /*workspaces=*/std::nullopt};
+    if (gradientWorkspaceBytes(*best.planned, getMachine(*best.planned).attentionBytes) > 0)
+      budgets.workspaces = tighten(best, *memory).workspaces;
+    if (failed(tryPlace(least ? *least : chosen, budgets, best)))
+      return failure();
+  }
+  return success();
+}
+
+/// Places the choice of `form` within `budget` bytes that has nothing on the host, or no products recomputed,
+/// and puts it in the place of `best` where it is better. Returns by how much the choice was off; 0 where
+/// nothing of that kind fits.
+FailureOr<int64_t> StepPlanner::tryNarrower(StepForm form, ChoiceOf kind, int64_t budget, PlacedStep &best) {
+  const bool asked = options.recomputesCalls;
+  options.recomputesCalls &= kind != ChoiceOf::NoProductsRecomputed;
+  FailureOr<ChosenStep> narrower = choose(form, {.residentBytes = std::max<int64_t>(1, budget)},
+                                          /*keepsActivations=*/kind == ChoiceOf::NothingOnHost);
+  options.recomputesCalls = asked;
+  if (failed(narrower) || !narrower->residency.fits)
+    return failed(narrower) ? FailureOr<int64_t>(failure()) : 0;
+  FailureOr<PlacedStep> placed = place(*narrower, {});
+  FailureOr<bool> better = failed(placed) ? FailureOr<bool>(failure()) : isBetter(*placed, best);
+  if (failed(better))
+    return failure();
+  const int64_t off = placed->arenaBytes - narrower->residency.expectedBytes;
+  if (*better) {
+    best = std::move(*placed);
+    narrowed = OpenChoice{.kind = kind};
+  }
+  return off;
+}
+
+/// What is copied to the host takes time and memory by where its copies stand, of which the choice knows an
+/// estimate that is `off` in `best`. So two narrower choices are placed as well, so that a plan with every
+/// mechanism is not slower than one with recomputation alone, or with the host alone. Without the host little
+/// is unknown: where nothing has fitted, that comes last.
+LogicalResult StepPlanner::narrow(const ChosenStep &chosen, int64_t off, PlacedStep &best) {
+  const int64_t budget = *memory - (fits(best) ? 0 : off);
+  FailureOr<int64_t> more = tryNarrower(chosen.form, ChoiceOf::NoProductsRecomputed, budget, best);
+  if (failed(more))
+    return failure();
+  const bool isClose = *more > 0 && fits(best) && narrowed == std::nullopt;
+  if (places < kMostPlaces && isClose && *more < budget)
+    return tryNarrower(chosen.form, ChoiceOf::NoProductsRecomputed, budget - *more, best);
+  if (places >= kMostPlaces)
+    return success();
+  return tryNarrower(chosen.form, ChoiceOf::NothingOnHost, *memory, best);
+}
+
+/// Improves `best`, the plan of `chosen` as it was chosen first.
+LogicalResult StepPlanner::placeAgain(const ChosenStep &chosen, PlacedStep &best) {
+  const Residency &residency = chosen.residency;
+  const bool isOpen = from < Phase::Resident && residency.fits;
+  const int64_t off = best.arenaBytes - residency.expectedBytes, left = *memory - best.arenaBytes;
+  const bool mayMove = getTraining(module).offload.activations == OffloadOptions::Activations::Chosen;
+  if (!fits(best)) {
+    const int64_t beyond = std::max(off, -left);
+    LogicalResult again = !isOpen   ? success()
+                          : mayMove ? narrow(chosen, beyond, best)
+                                    : chooseAnew(chosen, *memory - beyond, tighten(best, *memory), best);
+    return failed(again) ? failure() : shrink(chosen, best);
+  }
+  if (isOpen && best.slowCalls > residency.attentionInF32)
+    return chooseAnew(chosen, *memory - best.lackBytes, {}, best);
+  if (!isOpen || !chosen.hasPaid())
+    return success();
+  if (double(left) > kMuchLeft * double(*memory) && off < 0 &&
+      failed(chooseAnew(chosen, *memory - off, {}, best)))
+    return failure();
+  return mayMove ? narrow(chosen, off, best) : success();
+}
+
+//===----------------------------------------------------------------------===//
+// Answers
+//===----------------------------------------------------------------------===//
+
+/// Says in `planned`, made in `form`, what was chosen beside what its passes say.
+void StepPlanner::describe(ModuleOp planned, StepForm form) const {
+  changeDecisions(planned, [&](Decisions &decisions) {
+    llvm::append_range(decisions.choices, choices);
+    if (narrowed)
+      decisions.choices.push_back(*narrowed);
+    if (!loss || loss->pieces.empty())
+      return;
+    const bool isWhole = form.lossRows == 0;
+    auto offer = llvm::find_if(loss->pieces,
+                               [&](const LossOffer &each) { return isWhole || each.rows == form.lossRows; });
+    const LossOffer &offered = isWhole || offer == loss->pieces.end() ? loss->pieces.back() : *offer;
+    decisions.lossSplit =
+        LossSplit{offered.chunks, offered.rows,
+                  LossOutcome{offered.savedBytes, offered.moreSeconds, /*isExpected=*/true, isWhole}};
+  });
+}
+
+FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan() {
+  FailureOr<ChosenStep> chosen = chooseForm();
+  if (failed(chosen))
+    return failure();
+  FailureOr<PlacedStep> best = place(*chosen, {});
+  if (failed(best) || (memory && failed(placeAgain(*chosen, *best))))
+    return failure();
+  describe(*best->planned, best->form);
+  return std::move(best->planned);
+}
+
+FailureOr<OwningOpRef<ModuleOp>> StepPlanner::planLeast(const LeastForm &form) {
+  FailureOr<ChosenStep> chosen =
+      choose({form.lossRows, false}, {.holdsLeast = true, .leastStride = form.leastStride});
+  if (failed(chosen))
+    return failure();
+  FailureOr<PlacedStep> best = place(*chosen, {.streams = 1, .workspaces = std::nullopt});
+  if (failed(best))
+    return failure();
+  // Of these buffers less cannot be live.
+  if (memory && findLeastLive(*best->planned) <= *memory && failed(shrink(*chosen, *best)))
+    return failure();
+  return std::move(best->planned);
+}
+
+FailureOr<int64_t> StepPlanner::expectLeast(LeastForm &form) {
+  FailureOr<ChosenStep> chosen = chooseLoss(/*reducesInEach=*/false, {.holdsLeast = true});
+  if (failed(chosen))
+    return failure();
+  form = {chosen->form.lossRows, chosen->leastStride.value_or(0)};
+  return chosen->residency.expectedBytes;
+}
