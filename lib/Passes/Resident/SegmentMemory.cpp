@@ -1,6 +1,7 @@
 //===- SegmentMemory.cpp - What a segment's values take -----------------------------===//
 #include "SegmentMemory.h"
 
+#include "Fusing/FusionDomain.h"
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
@@ -10,12 +11,6 @@
 
 using namespace mlir;
 using namespace mlir::ds;
-
-static bool widens(Operation *op) {
-  auto convert = dyn_cast<ConvertOp>(op);
-  return convert && tensorType(convert.getInput()).getElementTypeBitWidth() <
-                        tensorType(convert.getResult()).getElementTypeBitWidth();
-}
 
 OpForm mlir::ds::formOf(Operation *op) {
   if (isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op))
