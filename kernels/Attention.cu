@@ -97,17 +97,10 @@ DS_DEVICE Place placeOf(int heads, int rows) {
 }
 
 /// The key at query t's own position.
-template <class Call>
-DS_DEVICE int ownKey(const Call &call, int t) {
-  return t + call.keys - call.queries;
-}
+DS_DEVICE int ownKey(const AttentionCall &call, int t) { return t + call.keys - call.queries; }
 /// The first key that query `t` sees, if it sees any, and one past the last.
-template <class Call>
-DS_DEVICE int firstKey(const Call &call, int t) {
-  return maxOf(0, ownKey(call, t) - call.before);
-}
-template <class Call>
-DS_DEVICE int visibleKeys(const Call &call, int t) {
+DS_DEVICE int firstKey(const AttentionCall &call, int t) { return maxOf(0, ownKey(call, t) - call.before); }
+DS_DEVICE int visibleKeys(const AttentionCall &call, int t) {
   return maxOf(0, minOf(call.keys, ownKey(call, t) + call.after + 1));
 }
 /// The capped `score` of query t and key s with mask and slopes, and minus infinity where it is hidden.
