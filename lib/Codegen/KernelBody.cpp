@@ -1,6 +1,7 @@
 //===- KernelBody.cpp - What a ds.kernel says ----------------------------------===//
 
 #include "KernelBody.h"
+#include "ds/Codegen/KernelStages.h"
 #include "ds/Runtime/Program/KernelInterface.h"
 #include "mlir/IR/TypeUtilities.h"
 
@@ -68,6 +69,23 @@ KernelBody readKernel(KernelOp kernel) {
   for (Attribute buffer : kernel.getBuffers())
     result.layout.strides.emplace_back(cast<BufferType>(cast<TypeAttr>(buffer).getValue()).getStrides());
   return result;
+}
+
+SmallVector<KernelBody, 2> readStages(KernelOp kernel) {
+  Block &block = kernel.getBody().front();
+  const SmallVector<KernelStage, 2> stages = stagesOf(block);
+  SmallVector<KernelBody, 2> bodies;
+  if (stages.size() == 1)
+    bodies.push_back(readKernel(kernel));
+  SmallVector<Value> inputs(block.getArguments());
+  for (const KernelStage &stage : ArrayRef(stages).drop_front(bodies.size())) {
+    KernelBody &body = bodies.emplace_back(readKernel(kernel));
+    body.body = {stage.ops, stage.outputs};
+    body.layout.inputs = inputs;
+    llvm::append_range(inputs, stage.outputs);
+    body.layout.strides.resize(inputs.size());
+  }
+  return bodies;
 }
 
 double operandBytes(KernelOp kernel) {

@@ -16,6 +16,10 @@ struct KernelBody {
 
 KernelBody readKernel(KernelOp kernel);
 
+/// The same of each stage (ds/Codegen/KernelStages.h). Operands have the kernel's numbers in both: what the
+/// first stage stores follows the inputs, and what the second stores follows that.
+SmallVector<KernelBody, 2> readStages(KernelOp kernel);
+
 /// The nest of `source`, which `kernel` says, or an error that names the kernel.
 ::ds::Result<std::unique_ptr<LoopNest>> makeNest(KernelOp kernel, const KernelBody &source);
 

@@ -140,6 +140,9 @@ class Kernel:
                 for k, register in enumerate(registers)]) + " }"
         if first in ("ld", "st"):
             return self.access(parts, operands)
+        if opcode == "atom.acq_rel.gpu.global.inc.u32":
+            return (f"{{ const uint64_t at = {self.address(operands[1])}; if (!thread.reaches(at, 4, ptx::Space::Global)) return; "
+                    f"ptx::put({operands[0][1:]}, ptx::countUp(at, {self.value(operands[2], 'u32')})); }}")
         if first == "bra":
             return f"goto {operands[0].lstrip('$')};"
         if first == "ret":
@@ -234,15 +237,15 @@ class Kernel:
 
 
 def translate(text):
-    """All entries and tables of a module, and the lists of them."""
-    found = re.findall(r"^\.global \.align (\d+) \.b8 (\w+)\[(\d+)\] = (\{[^}]*\});", text, re.M)
+    """All entries and variables of a module, tables and counters, and the lists of them."""
+    found = re.findall(r"^\.global \.align (\d+) \.b8 (\w+)\[(\d+)\](?: = (\{[^}]*\}))?;", text, re.M)
     assert len(found) == len(re.findall(r"^\.(?:global|const|extern)", text, re.M)), "a variable was not understood"
     tables = {name: int(size) for _, name, size, _ in found}
     kernels = [Kernel(name, header, body, tables) for name, header, body in
                re.findall(r"\.visible \.entry (\w+)(\(.*?)\n\{\n(.*?)\n\}", text, re.S)]
     assert len(kernels) == text.count(".entry"), "an entry was not understood"
     code = '#include "PtxThread.h"\n'
-    code += "".join(f"alignas({align}) static unsigned char {name}[{size}] = {values};\n" for align, name, size, values in found)
+    code += "".join(f"alignas({align}) static unsigned char {name}[{size}] = {values or '{}'};\n" for align, name, size, values in found)
     code += "".join(kernel.translate() for kernel in kernels)
     entries = "".join(f'  {{"{k.name}", {k.name}, {k.words}, {k.threads}, {k.shared_bytes}, '
                       f'{"true" if k.meets else "false"}}},\n' for k in kernels)

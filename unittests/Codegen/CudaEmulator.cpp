@@ -27,13 +27,25 @@ struct Environment {
   void (*warpBarrier)();
   char *shared;
   const int64_t *table;
+  uint32_t (*countUp)(int64_t, uint32_t);
 };
-enum Word { kThread, kBlock, kBlocks, kShuffle, kBlockBarrier, kWarpBarrier, kShared, kTable };
+enum Word { kThread, kBlock, kBlocks, kShuffle, kBlockBarrier, kWarpBarrier, kShared, kTable, kCountUp };
 
 constexpr size_t kSharedBytes = 48 << 10;
 
 /// The block that runs.
 Block *theBlock;
+
+/// The counters of the kernel that runs.
+std::vector<uint32_t> theCounters;
+
+uint32_t countUp(int64_t number, uint32_t last) {
+  if (number >= static_cast<int64_t>(theCounters.size()))
+    theCounters.resize(number + 1);
+  const uint32_t before = theCounters[number];
+  theCounters[number] = before >= last ? 0 : before + 1;
+  return before;
+}
 
 /// f(operands, params, environment).
 class EmulatedThread : public CudaThread {
@@ -60,6 +72,7 @@ public:
   Value threadIndex(OpBuilder &b, Location loc) override { return read(b, loc, 2, kThread, b.getI64Type()); }
   Value blockIndex(OpBuilder &b, Location loc) override { return read(b, loc, 2, kBlock, b.getI64Type()); }
   Value blockCount(OpBuilder &b, Location loc) override { return read(b, loc, 2, kBlocks, b.getI64Type()); }
+  Value threadIndexAnew(OpBuilder &b, Location loc) override { return threadIndex(b, loc); }
   Value shuffle(OpBuilder &b, Location loc, Value word, unsigned mask) override {
     Value bits = b.create<LLVM::ConstantOp>(loc, b.getI32Type(), b.getI32IntegerAttr(mask));
     return call(b, loc, kShuffle, b.getI32Type(), {word, bits});
@@ -69,6 +82,11 @@ public:
   Value sharedMemory(OpBuilder &b, Location loc, int64_t bytes) override {
     EXPECT_LE(bytes, int64_t(kSharedBytes));
     return read(b, loc, 2, kShared, LLVM::LLVMPointerType::get(b.getContext()));
+  }
+  Value countUp(OpBuilder &b, Location loc, Value number, int64_t counters, int64_t last) override {
+    EXPECT_GT(counters, 0);
+    Value most = b.create<LLVM::ConstantOp>(loc, b.getI32Type(), b.getI32IntegerAttr(last));
+    return call(b, loc, kCountUp, b.getI32Type(), {number, most});
   }
   bool hasNativeBf16() const override { return false; }
 
@@ -110,12 +128,14 @@ CudaEmulator::CudaEmulator(KernelHarness &harness) : harness(harness) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(UnknownLoc::get(harness.getModule().getContext()));
   for (auto kernel : harness.getModule().getOps<mlir::ds::KernelOp>()) {
     std::string name = kernel.getSymName().str();
-    KernelBody source = readKernel(kernel);
-    auto nest = makeNest(kernel, source);
-    mappings[name] = mapToCuda(**nest);
-    operands[name] = describeOperands(kernel, std::vector<uint32_t>(kernel.getBuffers().size(), 16));
+    auto planned = planCudaKernel(kernel, std::vector<uint32_t>(kernel.getBuffers().size(), 16));
+    EXPECT_TRUE(planned) << (planned ? "" : planned.error().message);
+    if (!planned)
+      return;
+    mappings[name] = planned->mappings[0];
+    operands[name] = planned->operands;
     EmulatedThread thread;
-    emitCudaKernel(**nest, source.body, source.layout, mappings[name], operands[name], name, thread, *module);
+    emitCudaKernel(*planned, name, thread, *module);
   }
   expandDoubles(*module);
   auto machine = makeTargetMachine(*mlir::ds::findTargetCpu("host"));
@@ -139,7 +159,9 @@ void CudaEmulator::execute(const std::string &name, void *const *given, const La
   auto kernel = reinterpret_cast<Kernel>(dlsym(handle, name.c_str()));
   theBlock = &Block::kept(mappings[name].blockThreads);
   alignas(16) static char shared[kSharedBytes];
-  for (int64_t number = launch.blocks; number-- > 0;) {
+  theCounters.clear();
+  for (int64_t turn = 0; turn < launch.blocks; ++turn) {
+    const int64_t number = order ? order(turn, launch.blocks) : launch.blocks - 1 - turn;
     std::memset(shared, 0xFF, sizeof shared); // NaN
     bool ended = theBlock->run([&](unsigned thread) {
       Environment environment{thread,
@@ -149,11 +171,14 @@ void CudaEmulator::execute(const std::string &name, void *const *given, const La
                               [] { theBlock->blockBarrier(); },
                               [] { theBlock->warpBarrier(); },
                               shared,
-                              launch.table.data()};
+                              launch.table.data(),
+                              countUp};
       kernel(given, &launch.param, &environment);
     });
     EXPECT_TRUE(ended) << name << ": threads wait for one another for ever";
   }
+  for (uint32_t counter : theCounters)
+    EXPECT_EQ(counter, 0u) << name << " leaves a counter that is not 0";
 }
 
 std::vector<Tensor> CudaEmulator::run(const std::string &name, const std::vector<Tensor> &inputs,

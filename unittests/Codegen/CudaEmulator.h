@@ -9,6 +9,7 @@
 
 #include "Cuda/CudaEmitter.h"
 #include "KernelHarness.h"
+#include <functional>
 
 namespace ds::test {
 
@@ -29,6 +30,9 @@ public:
   std::vector<std::vector<Tensor>> runItems(const std::string &name,
                                             const std::vector<std::vector<Tensor>> &inputs,
                                             const std::vector<int64_t> &elements, int64_t blocks);
+
+  /// Which block runs at a turn, of so many; null: the last first.
+  std::function<int64_t(int64_t turn, int64_t blocks)> order;
 
 private:
   /// What a kernel is given beside its operands.

@@ -24,7 +24,8 @@ struct Tensor {
   int64_t size() const;
 };
 
-/// Parses `text` (a module of ds.kernel ops), compiles all kernels into one image and loads it.
+/// Parses `text` (a module of ds.kernel ops), compiles all kernels into one image and loads it, but for those
+/// of two stages, which CUDA alone has.
 class KernelHarness {
 public:
   explicit KernelHarness(const std::string &text, const std::string &cpu = "host");

@@ -74,16 +74,14 @@ static std::unique_ptr<llvm::TargetMachine> makeMachine(StringRef processor) {
 /// Adds one kernel to `module`.
 static ::ds::Result<CompiledKernel> addKernel(KernelOp kernel, const std::vector<uint32_t> &alignments,
                                               ModuleOp module) {
-  KernelBody source = readKernel(kernel);
-  auto nest = makeNest(kernel, source);
-  if (!nest)
-    return nest.error();
-  CudaMapping mapping = mapToCuda(**nest);
+  auto planned = planCudaKernel(kernel, alignments);
+  if (!planned)
+    return planned.error();
   NvvmThread thread;
-  emitCudaKernel(**nest, source.body, source.layout, mapping, describeOperands(kernel, alignments),
-                 kernel.getSymName(), thread, module);
+  emitCudaKernel(*planned, kernel.getSymName(), thread, module);
+  const CudaMapping &mapping = planned->mappings[0];
   CompiledKernel result{kernel.getSymName().str(), mapping.extent, 1,
-                        bodyFlops(source.body, (*nest)->isDynamic()), operandBytes(kernel)};
+                        bodyFlops(readKernel(kernel).body, kernel.isDynamic()), operandBytes(kernel)};
   result.blockThreads = mapping.blockThreads;
   result.unitsPerBlock = mapping.unitsPerBlock;
   result.alignments = alignments;

@@ -12,11 +12,9 @@ static constexpr int64_t kWarps = 32;
 static constexpr int64_t kSlotBytes = 8;
 
 CudaBuilder::CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaThread &thread,
-                         ModuleOp module, LLVM::LLVMFuncOp function, OpBuilder &builder,
-                         const CudaOperands &operands)
-    : nest(nest), mapping(mapping), thread(thread), operands(operands), module(module),
-      s(builder, function.getLoc(), function.addEntryBlock(builder)), b(builder),
-      nodes(s, module, Value(), mapping.lanes) {
+                         ModuleOp module, ScopedBuilder &scoped, const CudaOperands &operands)
+    : nest(nest), mapping(mapping), thread(thread), operands(operands), module(module), s(scoped),
+      b(scoped.b), nodes(s, module, Value(), mapping.lanes) {
   nodes.position.setNest(&nest);
   nodes.hasNativeBf16 = thread.hasNativeBf16();
   setOperands(nodes);

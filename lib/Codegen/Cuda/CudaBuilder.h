@@ -16,15 +16,16 @@ struct ThreadNumbers {
 /// Its fields are what each thread computes once and all forms of kernels read.
 class CudaBuilder {
 public:
+  /// Requires that `scoped` is in the entry block.
   CudaBuilder(const LoopNest &nest, const CudaMapping &mapping, CudaThread &thread, ModuleOp module,
-              LLVM::LLVMFuncOp function, OpBuilder &builder, const CudaOperands &operands);
+              ScopedBuilder &scoped, const CudaOperands &operands);
 
   const LoopNest &nest;
   const CudaMapping &mapping;
   CudaThread &thread;
   const CudaOperands &operands;
   ModuleOp module;
-  ScopedBuilder s;
+  ScopedBuilder &s;
   OpBuilder &b;
   NodeEmitter nodes;
   ThreadNumbers own;
@@ -71,6 +72,8 @@ void storeSingles(CudaBuilder &c, NodeEmitter &singles, const LoopNest &piece, V
 void emitCudaItems(CudaBuilder &c, const Body &body, const Layout &layout);
 void emitCudaRows(CudaBuilder &c);
 void emitCudaColumns(CudaBuilder &c);
+/// Adds up columns in parts, as `parts` says, and then the parts, as `sums` says.
+void emitCudaParts(CudaBuilder &parts, CudaBuilder &sums);
 
 } // namespace mlir::ds::codegen
 

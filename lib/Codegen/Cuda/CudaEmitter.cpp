@@ -109,7 +109,8 @@ void storeSingles(CudaBuilder &c, NodeEmitter &singles, const LoopNest &piece, V
     singles.store(output, 0);
 }
 
-CudaOperands describeOperands(KernelOp kernel, ArrayRef<uint32_t> alignments) {
+/// The operands of `kernel`, whose addresses are multiples of `alignments`.
+static CudaOperands describeOperands(KernelOp kernel, ArrayRef<uint32_t> alignments) {
   CudaOperands operands;
   operands.alignments.assign(alignments.begin(), alignments.end());
   for (Type type : kernel.getBuffers().getAsValueRange<TypeAttr>())
@@ -118,28 +119,61 @@ CudaOperands describeOperands(KernelOp kernel, ArrayRef<uint32_t> alignments) {
   return operands;
 }
 
-void emitCudaKernel(const LoopNest &nest, const Body &body, const Layout &layout, const CudaMapping &mapping,
-                    const CudaOperands &operands, StringRef symbol, CudaThread &thread, ModuleOp module) {
-  OpBuilder builder(module.getContext());
-  int64_t rowWords = ::ds::rt::ItemTable::rowWords(operands.countInTable());
-  CudaSignature signature{operands.countGiven(), nest.isDynamic() ? 1u : 0u, operands.items * rowWords,
-                          unsigned(mapping.blockThreads)};
-  LLVM::LLVMFuncOp function = thread.makeFunction(module, symbol, signature);
-  CudaBuilder c(nest, mapping, thread, module, function, builder, operands);
-  if (nest.isEmpty()) {
-    // Nothing is written.
-  } else if (!nest.vectorDim) {
+::ds::Result<CudaKernel> planCudaKernel(KernelOp kernel, ArrayRef<uint32_t> alignments) {
+  CudaKernel result;
+  result.sources = readStages(kernel);
+  for (const KernelBody &source : result.sources) {
+    auto nest = makeNest(kernel, source);
+    if (!nest)
+      return nest.error();
+    result.nests.push_back(std::move(*nest));
+  }
+  result.mappings.push_back(mapToCuda(*result.nests[0]));
+  if (result.nests.size() > 1) {
+    std::optional<CudaMapping> sums = mapParts(*result.nests[0], result.mappings[0], *result.nests[1]);
+    if (!sums)
+      return ::ds::Error{::ds::ExitCode::Internal,
+                         "kernel @" + kernel.getSymName().str() +
+                             " has stages that share no strips of columns",
+                         "ds-join-column-sums must ask canLaunchStages() before it makes a kernel"};
+    result.mappings.push_back(*sums);
+  }
+  result.operands = describeOperands(kernel, alignments);
+  return result;
+}
+
+/// Writes a kernel of one stage.
+static void emitStage(CudaBuilder &c, const KernelBody &source) {
+  if (c.nest.isEmpty())
+    return; // nothing is written
+  if (!c.nest.vectorDim)
     emitSingle(c);
-  } else if (operands.items) {
-    emitCudaItems(c, body, layout);
-  } else if (nest.isDynamic()) {
-    emitDynamic(c, body, layout);
-  } else if (nest.kind == ds::KernelKind::Row) {
+  else if (c.operands.items)
+    emitCudaItems(c, source.body, source.layout);
+  else if (c.nest.isDynamic())
+    emitDynamic(c, source.body, source.layout);
+  else if (c.nest.kind == ds::KernelKind::Row)
     emitCudaRows(c);
-  } else if (nest.kind == ds::KernelKind::Column) {
+  else if (c.nest.kind == ds::KernelKind::Column)
     emitCudaColumns(c);
+  else
+    emitPointwise(c, source.body, source.layout);
+}
+
+void emitCudaKernel(const CudaKernel &kernel, StringRef symbol, CudaThread &thread, ModuleOp module) {
+  OpBuilder builder(module.getContext());
+  const CudaOperands &operands = kernel.operands;
+  int64_t rowWords = ::ds::rt::ItemTable::rowWords(operands.countInTable());
+  CudaSignature signature{operands.countGiven(), kernel.nests[0]->isDynamic() ? 1u : 0u,
+                          operands.items * rowWords, unsigned(kernel.mappings[0].blockThreads)};
+  LLVM::LLVMFuncOp function = thread.makeFunction(module, symbol, signature);
+  ScopedBuilder scoped(builder, function.getLoc(), function.addEntryBlock(builder));
+  CudaBuilder c(*kernel.nests[0], kernel.mappings[0], thread, module, scoped, operands);
+  if (kernel.nests.size() > 1) {
+    CudaBuilder sums(*kernel.nests[1], kernel.mappings[1], thread, module, scoped, operands);
+    emitCudaParts(c, sums);
   } else {
-    emitPointwise(c, body, layout);
+    emitStage(c, kernel.sources[0]);
   }
   builder.create<LLVM::ReturnOp>(module.getLoc(), ValueRange{});
 }

@@ -4,6 +4,7 @@
 
 #include "CudaMapping.h"
 #include "CudaThread.h"
+#include "KernelBody.h"
 
 namespace mlir::ds::codegen {
 
@@ -19,13 +20,19 @@ struct CudaOperands {
   unsigned countInTable() const { return isScalar.size() - countGiven(); }
 };
 
-/// The operands of `kernel`, whose addresses are multiples of `alignments`.
-CudaOperands describeOperands(KernelOp kernel, ArrayRef<uint32_t> alignments);
+/// A kernel that is to be written.
+struct CudaKernel {
+  SmallVector<KernelBody, 2> sources;              ///< of its stages
+  SmallVector<std::unique_ptr<LoopNest>, 2> nests; ///< as many
+  SmallVector<CudaMapping, 2> mappings;            ///< as many; the first is the launch's
+  CudaOperands operands;
+};
 
-/// Adds `symbol`, the kernel over `nest`, to `module`: arith, math and LLVM ops and the primitives of
-/// `thread`.
-void emitCudaKernel(const LoopNest &nest, const Body &body, const Layout &layout, const CudaMapping &mapping,
-                    const CudaOperands &operands, StringRef symbol, CudaThread &thread, ModuleOp module);
+/// Reads and maps `kernel`, the addresses of whose operands are multiples of `alignments`.
+::ds::Result<CudaKernel> planCudaKernel(KernelOp kernel, ArrayRef<uint32_t> alignments);
+
+/// Adds `kernel` to `module` as `symbol`: arith, math and LLVM ops and the primitives of `thread`.
+void emitCudaKernel(const CudaKernel &kernel, StringRef symbol, CudaThread &thread, ModuleOp module);
 
 } // namespace mlir::ds::codegen
 

@@ -127,6 +127,42 @@ static void mapColumns(const LoopNest &nest, const AccessSummary &accesses, Cuda
   mapping.extent = tiles();
 }
 
+/// Whether tiles of the nest are numbered as the columns of what it stores lie.
+static bool hasTilesInOrder(const LoopNest &nest) {
+  if (nest.kind != ds::KernelKind::Column || nest.isEmpty() || nest.hasFullOutputs())
+    return false;
+  for (unsigned dim = *nest.vectorDim + 1; dim < nest.space.sizes.size(); ++dim)
+    if (!nest.space.isReduced(dim))
+      return false;
+  return true;
+}
+
+std::optional<CudaMapping> mapParts(const LoopNest &parts, CudaMapping &mapping, const LoopNest &sums) {
+  constexpr int64_t kMostThreads = 512; // of a block that adds up columns
+  if (!hasTilesInOrder(parts) || !hasTilesInOrder(sums))
+    return std::nullopt;
+  const AccessSummary accesses = summarize(sums);
+  CudaMapping result = mapToCuda(sums); // its rowThreads are the order of additions
+  const int64_t width = mapping.columnThreads * mapping.lanes;
+  result.lanes = std::min(mapping.lanes, chooseCudaLanes(sums, accesses));
+  // As many of the block's threads as there are: the second stage must not need more registers than the
+  // first, of which fewer blocks would fit a processor, and its loads are few enough to be waited for once.
+  while (result.lanes > 1 && result.rowThreads * (width / result.lanes) * 2 <= mapping.blockThreads)
+    result.lanes /= 2;
+  result.columnThreads = width / result.lanes;
+  result.rowVectors = sums.vectorSize() / result.lanes;
+  result.rowsAtOnce = chooseRowsAtOnce(accesses, result.lanes);
+  result.extent = sums.countOuter(false) * llvm::divideCeil(result.rowVectors, result.columnThreads);
+  // A part's columns may be a piece of a longer row: no tile may reach into the next part.
+  const bool areWhole = parts.vectorSize() == sums.vectorSize() ||
+                        (parts.vectorSize() % width == 0 && sums.vectorSize() % width == 0);
+  const int64_t threads = result.rowThreads * result.columnThreads;
+  if (!areWhole || threads > kMostThreads || mapping.extent != result.extent * sums.countOuter(true))
+    return std::nullopt;
+  mapping.blockThreads = result.blockThreads = std::max(mapping.blockThreads, threads);
+  return result;
+}
+
 CudaMapping mapToCuda(const LoopNest &nest) {
   CudaMapping mapping;
   if (nest.isEmpty())

@@ -8,7 +8,8 @@
 //   Row        `rowThreads` threads share a row: a part of a warp, a warp, or the whole block. Rows of one
 //              dimension are held in registers, `copies` vectors a thread, so that memory is read once
 //              however many reductions there are; longer ones are walked once per reduction.
-//   Column     a tile of columnThreads vectors side by side, and rowThreads threads down each column.
+//   Column     a tile of columnThreads vectors side by side, and rowThreads threads down each column. A block
+//              may have more threads, which do nothing but wait.
 //
 // Every order of additions follows from shapes alone, so that runs agree bit by bit whatever the grid.
 //
@@ -36,6 +37,11 @@ struct CudaMapping {
 
 /// Requires alignments that do not depend on the mapping: an operand that lacks one costs narrower accesses.
 CudaMapping mapToCuda(const LoopNest &nest);
+
+/// The mapping of `sums`, which adds up the parts that the launch of `parts` stores, for the blocks of that
+/// launch, whose mapping gets as many threads as both need: tile k of a part covers the columns of tile k of
+/// `sums`. Additions have the order that a launch of its own gives them. None where that cannot be.
+std::optional<CudaMapping> mapParts(const LoopNest &parts, CudaMapping &mapping, const LoopNest &sums);
 
 } // namespace mlir::ds::codegen
 

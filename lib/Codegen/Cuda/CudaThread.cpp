@@ -5,8 +5,8 @@
 
 namespace mlir::ds::codegen {
 
-/// Address space of shared memory.
-static constexpr unsigned kShared = 3;
+/// Address spaces.
+static constexpr unsigned kGlobal = 1, kShared = 3;
 
 LLVM::LLVMFuncOp NvvmThread::makeFunction(ModuleOp module, StringRef symbol, const CudaSignature &signature) {
   MLIRContext *context = module.getContext();
@@ -58,6 +58,18 @@ Value NvvmThread::threadIndex(OpBuilder &b, Location loc) { return readRegister<
 Value NvvmThread::blockIndex(OpBuilder &b, Location loc) { return readRegister<NVVM::BlockIdXOp>(b, loc); }
 Value NvvmThread::blockCount(OpBuilder &b, Location loc) { return readRegister<NVVM::GridDimXOp>(b, loc); }
 
+/// One instruction that LLVM neither moves nor merges.
+static Value emitAsm(OpBuilder &b, Location loc, StringRef text, StringRef constraints, ValueRange operands) {
+  return b
+      .create<LLVM::InlineAsmOp>(loc, b.getI32Type(), operands, text, constraints, /*has_side_effects=*/true,
+                                 /*is_align_stack=*/false, LLVM::AsmDialectAttr(), ArrayAttr())
+      .getResult(0);
+}
+
+Value NvvmThread::threadIndexAnew(OpBuilder &b, Location loc) {
+  return b.create<LLVM::ZExtOp>(loc, b.getI64Type(), emitAsm(b, loc, "mov.u32 $0, %tid.x;", "=r", {}));
+}
+
 static Value word(OpBuilder &b, Location loc, int32_t value) {
   return b.create<LLVM::ConstantOp>(loc, b.getI32Type(), b.getI32IntegerAttr(value));
 }
@@ -85,6 +97,27 @@ Value NvvmThread::sharedMemory(OpBuilder &b, Location loc, int64_t bytes) {
   }
   Value address = b.create<LLVM::AddressOfOp>(loc, LLVM::LLVMPointerType::get(b.getContext(), kShared), name);
   return b.create<LLVM::AddrSpaceCastOp>(loc, LLVM::LLVMPointerType::get(b.getContext()), address);
+}
+
+/// One instruction: a count up to `last` that begins anew, with which the thread releases what it knows to
+/// the GPU and acquires what those have released that counted before. No op of the dialect says so, and LLVM
+/// would take a loop of compare and swap for it. The counters are the module's, so that loading it makes them
+/// 0.
+Value NvvmThread::countUp(OpBuilder &b, Location loc, Value number, int64_t counters, int64_t last) {
+  auto module = function->getParentOfType<ModuleOp>();
+  std::string name = (function.getSymName() + "_counters").str();
+  if (!module.lookupSymbol(name)) {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(module.getBody());
+    auto zeros = DenseElementsAttr::get(RankedTensorType::get({counters}, b.getI32Type()), int32_t(0));
+    b.create<LLVM::GlobalOp>(loc, LLVM::LLVMArrayType::get(b.getI32Type(), counters), /*isConstant=*/false,
+                             LLVM::Linkage::Internal, name, zeros, /*alignment=*/4, kGlobal);
+  }
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext(), kGlobal);
+  Value first = b.create<LLVM::AddressOfOp>(loc, pointer, name);
+  Value counter = b.create<LLVM::GEPOp>(loc, pointer, b.getI32Type(), first, number);
+  return emitAsm(b, loc, "atom.acq_rel.gpu.global.inc.u32 $0, [$1], $2;", "=r,l,r,~{memory}",
+                 {counter, word(b, loc, int32_t(last))});
 }
 
 } // namespace mlir::ds::codegen

@@ -38,6 +38,9 @@ public:
   virtual Value threadIndex(OpBuilder &b, Location loc) = 0;
   virtual Value blockIndex(OpBuilder &b, Location loc) = 0;
   virtual Value blockCount(OpBuilder &b, Location loc) = 0;
+  /// The thread's number as it is found out here: nothing that is made of it can be computed earlier, where
+  /// it would take registers of what comes before.
+  virtual Value threadIndexAnew(OpBuilder &b, Location loc) = 0;
 
   /// The i32 `word` of the thread of the warp whose number differs in the bits of `mask`. All threads of the
   /// warp must come here.
@@ -47,6 +50,12 @@ public:
   virtual void warpBarrier(OpBuilder &b, Location loc) = 0;
   /// Memory of the block: `bytes`, the same at every call in one kernel, at a multiple of 16.
   virtual Value sharedMemory(OpBuilder &b, Location loc, int64_t bytes) = 0;
+
+  /// Adds 1 to counter `number` of the `counters` that the kernel's launches have in turn, or makes it 0
+  /// where it has reached `last`; returns what it was, an i32. All are 0 before the first launch, and are
+  /// again after each that counts each of them last + 1 times. Who is given x sees what those that were given
+  /// less saw before they counted.
+  virtual Value countUp(OpBuilder &b, Location loc, Value number, int64_t counters, int64_t last) = 0;
 
   /// Whether LLVM's truncation to bf16 is an instruction.
   virtual bool hasNativeBf16() const = 0;
@@ -62,10 +71,12 @@ public:
   Value threadIndex(OpBuilder &b, Location loc) override;
   Value blockIndex(OpBuilder &b, Location loc) override;
   Value blockCount(OpBuilder &b, Location loc) override;
+  Value threadIndexAnew(OpBuilder &b, Location loc) override;
   Value shuffle(OpBuilder &b, Location loc, Value word, unsigned mask) override;
   void blockBarrier(OpBuilder &b, Location loc) override;
   void warpBarrier(OpBuilder &b, Location loc) override;
   Value sharedMemory(OpBuilder &b, Location loc, int64_t bytes) override;
+  Value countUp(OpBuilder &b, Location loc, Value number, int64_t counters, int64_t last) override;
   bool hasNativeBf16() const override { return true; }
 
 private:

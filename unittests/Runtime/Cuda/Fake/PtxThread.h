@@ -37,7 +37,7 @@ struct Entry {
   bool meets;                                ///< its threads wait for one another
 };
 
-/// A variable of the module that all its threads may read.
+/// A variable of the module that all its threads may read, and write where it holds counters.
 struct Table {
   const void *data;
   uint64_t bytes;
@@ -75,6 +75,14 @@ T load(uint64_t address) {
 template <class T>
 void store(uint64_t address, T value) {
   std::memcpy(reinterpret_cast<void *>(address), &value, sizeof value);
+}
+
+/// atom.inc: what the counter was, which goes on from `last` with 0. Blocks run one after another, and a
+/// block's threads take turns where they meet.
+inline uint32_t countUp(uint64_t address, uint32_t last) {
+  const uint32_t before = load<uint32_t>(address);
+  store(address, before >= last ? 0 : before + 1);
+  return before;
 }
 
 /// `address`, which must be that of a word among `words` parameters.
