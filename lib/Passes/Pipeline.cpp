@@ -123,6 +123,8 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   // Who shares memory with whom is settled, and nothing has yet asked how long a product takes or what memory
   // is.
   manager.addPass(createAlignRows());
+  // The sums of biases are found by now as the two launches that they were, and rows lie where they lie.
+  manager.addPass(createJoinColumnSums());
   // Before anything asks how long a product takes or how much memory.
   if (options.tuning.empty())
     return;

@@ -68,6 +68,24 @@ void ds_add_rows(void *const *buffers, const void *scalars, int64_t begin, int64
   }
 }
 
+/* As ds_add_rows, in params[2] parts of params[1] rows each: their sums, [parts, columns], and what these add up to. */
+void ds_add_parts(void *const *buffers, const void *scalars, int64_t begin, int64_t end) {
+  const float *x = buffers[0];
+  float *parts = buffers[1], *sums = buffers[2];
+  const int64_t columns = ((const int64_t *)scalars)[0], rows = ((const int64_t *)scalars)[1];
+  const int64_t count = ((const int64_t *)scalars)[2];
+  for (int64_t j = begin; j < end; ++j) {
+    sums[j] = 0;
+    for (int64_t p = 0; p < count; ++p) {
+      float sum = 0;
+      for (int64_t k = 0; k < rows; ++k)
+        sum += x[(k * count + p) * columns + j];
+      parts[p * columns + j] = sum;
+      sums[j] += sum;
+    }
+  }
+}
+
 static float from_bf16(uint16_t bits) {
   union {
     uint32_t word;

@@ -70,6 +70,7 @@ private:
     KernelWork work;
     int64_t columnUnits = 0; ///< that share the columns which the kernel adds down; 0 in other kernels
     int64_t rowUnits = 0;    ///< rows, where one unit takes each; 0 in other kernels
+    size_t numParts = 0;     ///< results of the first of two stages (KernelStages.h); 0 in other kernels
   };
   ::ds::cost::KernelLoad loadOf(LaunchOp launch, ArrayRef<double> distances);
   const KernelFacts *factsOf(LaunchOp launch);

@@ -97,6 +97,27 @@ def JoinBiasGrad : Pass<"ds-join-bias-grad", "::mlir::ModuleOp"> {
   }];
 }
 
+def JoinColumnSums : Pass<"ds-join-column-sums", "::mlir::ModuleOp"> {
+  let summary = "Lets one launch on CUDA add up columns in parts and then the parts";
+  let description = [{
+    Columns that are added up in parts take two launches, of which the second moves next to nothing. On CUDA, where it
+    follows the first directly, both become one launch of a kernel whose body is both bodies, one after the other: the block
+    that ends the last part of a strip of columns adds up its parts. Which block that is changes no order of additions.
+
+    Requires: phase scheduled, no events and workspaces yet.
+    Ensures: (E1) a launch that adds up parts of columns, and the next command, which adds up those parts and nothing else
+    that spans them, are one launch, over the buffers of both; parts that others read as well stay what they were; (E2)
+    launches of which one writes what the other has to do with otherwise, those of different work, of which one has a
+    condition, of any size or not on stream compute stay two; (E3) results are those of the two launches to the bit.
+
+    ```
+    ds.launch @parts ins(%x) outs(%p) on compute ...
+    ds.launch @sum ins(%p) outs(%s) on compute ...    ->    ds.launch @parts_sum ins(%x) outs(%p, %s) on compute ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+}
+
 def ChooseProducts : Pass<"ds-choose-products", "::mlir::ModuleOp"> {
   let summary = "Gives products the form that was measured fastest";
   let description = [{
@@ -320,7 +341,8 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
     and the first such command writes it; (E5) a kernel's body is fusable ops; (E6) a state with `gathered_from` is
     written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
     evaluation before it is read, or by copies of what such a gather brought; no micro-step changes the shard before the last of them has read the state, but for
-    the update, which may do so before the rest of its own micro-step has: that reads parameters as they were.
+    the update, which may do so before the rest of its own micro-step has: that reads parameters as they were; (E7) a
+    kernel of two stages is launched on stream compute alone, for its launches share counters and must not overlap.
 
     ```
     func.func @last(%x: tensor<4xf32> {ds.input = "x"}) -> tensor<4xf32>   // expects buffers, but got 'tensor<4xf32>'

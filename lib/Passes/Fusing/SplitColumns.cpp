@@ -3,7 +3,8 @@
 // A kernel that adds down columns has a block for each strip of them, side by side: too few for a GPU where
 // rows are many and short. The innermost of the dimensions that are added up is cut in two, of which the
 // kernel leaves one: partial sums, one for each of `parts` rows, and a second kernel adds those. Both orders
-// of additions follow from shapes alone. The price is one more launch and the partial sums.
+// of additions follow from shapes alone. The price is the partial sums, and one more launch where
+// ds-join-column-sums cannot take it back.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"

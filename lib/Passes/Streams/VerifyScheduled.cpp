@@ -4,6 +4,7 @@
 // in one walk over the module. What an op can check alone stands in its own verifier.
 //
 //===---------------------------------------------------------------------------===//
+#include "Support/JoinKernels.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Passes.h"
@@ -108,6 +109,21 @@ static LogicalResult verifyBody(func::FuncOp func) {
       return failure();
     if (auto alloc = dyn_cast<AllocOp>(op); alloc && failed(verifyAlloc(alloc)))
       return failure();
+  }
+  return success();
+}
+
+/// Verifies the streams of launches of kernels of two stages (E7).
+static LogicalResult verifyLaunches(func::FuncOp func, SymbolTable &symbols) {
+  for (LaunchOp launch : func.getOps<LaunchOp>()) {
+    auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
+    if (launch.getStream() == StreamKind::Compute || !hasTwoStages(kernel))
+      continue;
+    InFlightDiagnostic error =
+        launch.emitOpError("expects stream compute for a kernel of two stages, but got ")
+        << stringifyStreamKind(launch.getStream());
+    error.attachNote(kernel.getLoc()) << "this kernel reduces what it yields";
+    return error;
   }
   return success();
 }
@@ -229,7 +245,8 @@ struct VerifyScheduled : mlir::ds::impl::VerifyScheduledBase<VerifyScheduled> {
       return signalPassFailure();
     SymbolTable symbols(getOperation());
     for (func::FuncOp func : getOperation().getOps<func::FuncOp>())
-      if (failed(verifySignature(func, symbols)) || failed(verifyBody(func)))
+      if (failed(verifySignature(func, symbols)) || failed(verifyBody(func)) ||
+          failed(verifyLaunches(func, symbols)))
         return signalPassFailure();
     for (auto state : getOperation().getOps<StateOp>())
       if (state.getGatheredFrom() && failed(verifyGathered(state, getOperation(), symbols)))

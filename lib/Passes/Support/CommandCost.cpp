@@ -3,6 +3,7 @@
 
 #include "RuntimeCall.h"
 #include "ds/Codegen/KernelClass.h"
+#include "ds/Codegen/KernelStages.h"
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
@@ -49,8 +50,11 @@ const CommandCosts::KernelFacts *CommandCosts::factsOf(LaunchOp launch) {
     return &place->second;
   KernelFacts &found = place->second;
   found.work = kernelWork(kernel, launch.getNumElements());
+  const SmallVector<KernelStage, 2> stages = stagesOf(kernel.getBody().front());
+  found.numParts = stages.size() > 1 ? stages.front().outputs.size() : 0;
   KernelClass of;
-  if (failed(classify(kernel.getBody().front(), of)))
+  if (failed(found.numParts ? classify(stages.front().ops, stages.front().outputs, of)
+                            : classify(kernel.getBody().front(), of)))
     return &found;
   if (of.kind == KernelKind::Column)
     found.columnUnits = std::max<int64_t>(of.extent, 1);
@@ -95,10 +99,16 @@ cost::KernelLoad CommandCosts::loadOf(LaunchOp launch, ArrayRef<double> distance
     load.rowVectors = vectorsOfRow(launch, kernel->rowUnits);
   if (kernel->columnUnits == 0)
     return load;
-  load.columnSums = double(launch.getOutputs().size());
+  // Of two stages the first makes the load; the second reads the parts once more.
+  ValueRange sums = launch.getOutputs();
+  if (kernel->numParts) {
+    sums = sums.take_front(kernel->numParts);
+    load.bytes += bytesOf(sums);
+  }
+  load.columnSums = double(sums.size());
   // The units share the columns, which are as many as the shortest result has elements.
   auto shorter = [](Value a, Value b) { return bytesOf(a) < bytesOf(b); };
-  load.stripBytes = bytesOf(*llvm::min_element(launch.getOutputs(), shorter)) / double(kernel->columnUnits);
+  load.stripBytes = bytesOf(*llvm::min_element(sums, shorter)) / double(kernel->columnUnits);
   return load;
 }
 

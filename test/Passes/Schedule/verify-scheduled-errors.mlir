@@ -106,3 +106,20 @@ ds.kernel @e5_library_op inputs 1 buffers [!ds.buffer<tensor<4x4xf32>, [4, 1], d
   %d = ds.matmul %v, %v : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4x4xf32>
   ds.yield %d : tensor<4x4xf32>
 }
+
+// -----
+
+func.func @e7_stages_on_another_stream(%x: !ds.buffer<tensor<64x2x32xf32>, [64, 32, 1], device> {ds.input = "x"}) {
+  %p = ds.alloc activations : !ds.buffer<tensor<2x32xf32>, [32, 1], device>
+  %s = ds.alloc activations : !ds.buffer<tensor<32xf32>, [1], device>
+  // expected-error@+1 {{'ds.launch' op expects stream compute for a kernel of two stages, but got transfer}}
+  ds.launch @both ins(%x) outs(%p, %s) on transfer : (!ds.buffer<tensor<64x2x32xf32>, [64, 32, 1], device>) -> (!ds.buffer<tensor<2x32xf32>, [32, 1], device>, !ds.buffer<tensor<32xf32>, [1], device>)
+  return
+}
+// expected-note@+1 {{this kernel reduces what it yields}}
+ds.kernel @both inputs 1 buffers [!ds.buffer<tensor<64x2x32xf32>, [64, 32, 1], device>, !ds.buffer<tensor<2x32xf32>, [32, 1], device>, !ds.buffer<tensor<32xf32>, [1], device>] {
+^bb0(%x: tensor<64x2x32xf32>):
+  %p = ds.reduce sum %x dims [0] : tensor<64x2x32xf32> -> tensor<2x32xf32>
+  %s = ds.reduce sum %p dims [0] : tensor<2x32xf32> -> tensor<32xf32>
+  ds.yield %p, %s : tensor<2x32xf32>, tensor<32xf32>
+}

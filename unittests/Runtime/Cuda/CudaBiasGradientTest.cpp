@@ -11,17 +11,21 @@ using testing::HasSubstr;
 using testing::Not;
 
 /// The gradient of a weight, [6, 10] of x [8, 6] and dy [8, 10], with that of the bias: dy's columns added up
-/// by two kernels before it. `flips`: the other way about, dy^T x.
+/// by two kernels before it, or by one in two stages. `flips`: the other way about, dy^T x.
 struct WeightGradient {
   ProgramBuilder b;
   uint32_t x, dy, dw, db, parts;
 
-  explicit WeightGradient(bool flips = false) {
+  explicit WeightGradient(bool flips = false, bool inOne = false) {
     x = b.keep({8, 6}), dy = b.keep({8, 10}),
     dw = b.keep(flips ? std::vector<int64_t>{10, 6} : std::vector<int64_t>{6, 10});
     db = b.keep({10}), parts = b.keep({2, 10});
-    b.launch("ds_add_rows", 0, {dy, parts}, {20, 4});
-    b.launch("ds_add_rows", 0, {parts, db}, {10, 2});
+    if (inOne) {
+      b.launch("ds_add_parts", 0, {dy, parts, db}, {10, 4, 2});
+    } else {
+      b.launch("ds_add_rows", 0, {dy, parts}, {20, 4});
+      b.launch("ds_add_rows", 0, {parts, db}, {10, 2});
+    }
     b.library(LibraryFn::Matmul, {flips ? dy : x, flips ? x : dy, dw, db}, {1, 0, 0, 0, flips ? 1 : 2});
     b.program.commands.back().workspace = test::keepWorkspace(b, 8192);
     b.segment();
@@ -92,6 +96,26 @@ TEST_F(CudaBiasGradient, ProductsAndKernelsAgree) {
     EXPECT_THAT(run(p, flips), HasSubstr("cuLaunchKernel ds_add_rows"));
     ::unsetenv("DS_CUDA_BGRAD");
   }
+}
+
+TEST_F(CudaBiasGradient, ReplacesOneLaunchOfTwoStages) {
+  const WeightGradient p(false, /*inOne=*/true);
+  const std::string calls = loaded(p);
+  EXPECT_THAT(calls, HasSubstr("epilogue 256"));
+  EXPECT_THAT(calls, HasSubstr("cuLaunchKernel ds_add_parts")); // the other way was timed as well
+  EXPECT_THAT(device->describe(), HasSubstr("; gradients of biases within 1 of 1 products"));
+  EXPECT_THAT(run(p), Not(HasSubstr("ds_add_parts"))) << "what the product does is left out";
+  ::setenv("DS_CUDA_BGRAD", "0", 1);
+  EXPECT_THAT(loaded(p), Not(HasSubstr("epilogue")));
+  EXPECT_THAT(run(p), HasSubstr("cuLaunchKernel ds_add_parts"));
+}
+
+TEST_F(CudaBiasGradient, LeavesPartsThatAreNamed) {
+  // What the product names is what the kernel reads again, not its sums.
+  WeightGradient p(false, /*inOne=*/true);
+  std::swap(p.b.program.operands[p.b.program.commands[0].firstOperand + 1],
+            p.b.program.operands[p.b.program.commands[0].firstOperand + 2]);
+  EXPECT_THAT(loaded(p), Not(HasSubstr("epilogue")));
 }
 
 TEST_F(CudaBiasGradient, TakesTheFasterWayAgain) {

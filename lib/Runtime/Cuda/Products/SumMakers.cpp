@@ -27,15 +27,18 @@ bool touches(const Program &p, uint32_t index, uint32_t buffer) {
   return std::find(ids, ids + command.numOperands, buffer) != ids + command.numOperands;
 }
 
-/// The kernel among commands [begin, end) that alone touches `buffer`, as the second of its two operands.
+/// The kernel among commands [begin, end) that alone touches `buffer`, as the last of its operands: it reads
+/// the first and stores sums, before them the sums of parts where it makes them in two stages.
 std::optional<uint32_t> findMaker(const Program &p, uint32_t begin, uint32_t end, uint32_t buffer) {
   for (uint32_t index = end; index-- > begin;) {
     const Command &command = p.commands[index];
     const uint32_t *ids = p.operands.data() + command.firstOperand;
     if (!touches(p, index, buffer))
       continue;
-    const bool isMaker = command.kind == CommandKind::Kernel && command.numOperands == 2 &&
-                         ids[0] != buffer && command.predicate == UINT32_MAX;
+    const bool isMaker = command.kind == CommandKind::Kernel &&
+                         (command.numOperands == 2 || command.numOperands == 3) &&
+                         std::find(ids, ids + command.numOperands, buffer) == ids + command.numOperands - 1 &&
+                         command.predicate == UINT32_MAX;
     return isMaker ? std::optional(index) : std::nullopt;
   }
   return std::nullopt;
