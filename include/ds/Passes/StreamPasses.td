@@ -288,13 +288,16 @@ def GroupLaunches : Pass<"ds-group-launches", "::mlir::ModuleOp"> {
   let description = [{
     On CUDA, launches of one `?` kernel with no other command between them become one launch of several items, at
     the place of the first. So does the update of a step that waits for the norm of all gradients: one launch for some
-    fifty parameters instead of one for each.
+    fifty parameters instead of one for each. Launches over scalars of the device alone that are commands one after another
+    become one as well, of a kernel of all their bodies.
 
     Requires: phase scheduled, the issue order final.
     Ensures: (E1) items share their inputs of rank 0, and none touches what another, or a launch that stood between
     them, writes; (E2) items write states and inputs only: no allocation lives longer than before; (E3) a kernel's
     `items` is that of its largest launch, and what a launch hands to its kernel has at most 4096 bytes; (E4)
-    programs for other targets are as before.
+    programs for other targets are as before; (E5) two launches over scalars, of one work, with no command between
+    them are one, unless the second reads a part of what the first writes; one that reads nothing stands before the first
+    command that has to do with what it writes.
 
     ```
     ds.launch @k ins(%g, %s) outs(%p) extent 8 on compute

@@ -4,9 +4,10 @@
 // to start them than to run them. Launches of one kernel that follow one another and touch nothing of each
 // other's become one, which knows the buffers of all its items (what others call multi-tensor or
 // horizontally fused kernels). Only launches that write in place are grouped, so that no value lives longer
-// than before.
+// than before. What the step computes of scalars is one launch first (ScalarLaunches.h).
 //
 //===---------------------------------------------------------------------------===//
+#include "ScalarLaunches.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/BufferAccess.h"
@@ -128,7 +129,8 @@ struct GroupLaunches : mlir::ds::impl::GroupLaunchesBase<GroupLaunches> {
         groupIn(func, symbols);
   }
 
-  static void groupIn(func::FuncOp func, const SymbolTable &symbols) {
+  static void groupIn(func::FuncOp func, SymbolTable &symbols) {
+    joinScalarLaunches(func, symbols);
     SmallVector<LaunchRun> runs(1);
     for (Operation &op : func.getBody().front())
       if (auto launch = dyn_cast<LaunchOp>(op))

@@ -105,3 +105,108 @@ module attributes {ds.machine = #ds.machine<>} {
     return
   }
 }
+
+// -----
+
+// What a step computes of single numbers.
+!d = !ds.buffer<tensor<f64>, [], device>
+!s = !ds.buffer<tensor<f32>, [], device>
+!n = !ds.buffer<tensor<i64>, [], device>
+!host = !ds.buffer<tensor<f64>, [], host>
+!row = !ds.buffer<tensor<4xf32>, [1], device>
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
+  // CHECK-NOT: ds.kernel @rate
+  ds.kernel @rate inputs 0 buffers [!d] {
+    %0 = ds.constant dense<2.0> : tensor<f64>
+    ds.yield %0 : tensor<f64>
+  }
+  ds.kernel @root inputs 1 buffers [!d, !s] {
+  ^bb0(%x: tensor<f64>):
+    %r = ds.sqrt %x : tensor<f64>
+    %c = ds.convert %r : tensor<f64> -> tensor<f32>
+    ds.yield %c : tensor<f32>
+  }
+  ds.kernel @next inputs 1 buffers [!n, !n] {
+  ^bb0(%x: tensor<i64>):
+    %one = ds.constant dense<1> : tensor<i64>
+    %r = ds.add %x, %one : tensor<i64>
+    ds.yield %r : tensor<i64>
+  }
+  ds.kernel @scaled inputs 2 buffers [!d, !n, !s] {
+  ^bb0(%x: tensor<f64>, %n: tensor<i64>):
+    %w = ds.convert %n : tensor<i64> -> tensor<f64>
+    %r = ds.mul %x, %w : tensor<f64>
+    %c = ds.convert %r : tensor<f64> -> tensor<f32>
+    ds.yield %c : tensor<f32>
+  }
+  ds.kernel @host inputs 1 buffers [!host, !host] {
+  ^bb0(%x: tensor<f64>):
+    %r = ds.sqrt %x : tensor<f64>
+    ds.yield %r : tensor<f64>
+  }
+  ds.kernel @row inputs 1 buffers [!s, !row] {
+  ^bb0(%x: tensor<f32>):
+    %r = ds.broadcast %x dims [] : tensor<f32> -> tensor<4xf32>
+    ds.yield %r : tensor<4xf32>
+  }
+
+  // The rate, which nothing before needs, comes to its reader; the last reads the number as @next has
+  // left it, in place.
+  // CHECK-LABEL: @joins_scalars
+  // CHECK-NEXT: ds.launch @row ins(%arg3) outs(%arg5)
+  // CHECK-NEXT: ds.launch @root_next_rate_scaled ins(%arg0, %arg2) outs(%arg3, %arg2, %arg1, %arg4) on compute
+  // CHECK-NEXT: return
+  func.func @joins_scalars(%norm: !d, %rate: !d, %step: !n, %factor: !s, %lr: !s, %r: !row) {
+    ds.launch @rate ins() outs(%rate) on compute : () -> !d
+    ds.launch @row ins(%factor) outs(%r) on compute : (!s) -> !row
+    ds.launch @root ins(%norm) outs(%factor) on compute : (!d) -> !s
+    ds.launch @next ins(%step) outs(%step) on compute : (!n) -> !n
+    ds.launch @scaled ins(%rate, %step) outs(%lr) on compute : (!d, !n) -> !s
+    return
+  }
+
+  // CHECK-LABEL: @keeps_scalars_of_other_works
+  // CHECK-NEXT: ds.launch @root ins
+  // CHECK-NEXT: ds.launch @next ins
+  func.func @keeps_scalars_of_other_works(%norm: !d, %step: !n, %factor: !s) {
+    ds.launch @root ins(%norm) outs(%factor) on compute {ds.work = #ds.work<backward>} : (!d) -> !s
+    ds.launch @next ins(%step) outs(%step) on compute {ds.work = #ds.work<update>} : (!n) -> !n
+    return
+  }
+
+  // Another command, scalars of the host, more than scalars.
+  // CHECK-LABEL: @keeps_scalars_apart
+  // CHECK-NEXT: ds.launch @root ins
+  // CHECK-NEXT: ds.call fill
+  // CHECK-NEXT: ds.launch @next ins
+  // CHECK-NEXT: ds.launch @host ins
+  // CHECK-NEXT: ds.launch @root ins
+  // CHECK-NEXT: ds.launch @row ins
+  func.func @keeps_scalars_apart(%norm: !d, %step: !n, %factor: !s, %h: !host, %r: !row) {
+    ds.launch @root ins(%norm) outs(%factor) on compute : (!d) -> !s
+    ds.call fill(%r) writes [0] params [0.0 : f64] on compute : !row
+    ds.launch @next ins(%step) outs(%step) on compute : (!n) -> !n
+    ds.launch @host ins(%h) outs(%h) on compute : (!host) -> !host
+    ds.launch @root ins(%norm) outs(%factor) on compute : (!d) -> !s
+    ds.launch @row ins(%factor) outs(%r) on compute : (!s) -> !row
+    return
+  }
+
+  // Of what the first writes the second reads another window.
+  // CHECK-LABEL: @keeps_scalars_that_overlap
+  // CHECK: ds.launch @root ins
+  // CHECK: ds.launch @same ins
+  func.func @keeps_scalars_that_overlap(%norm: !d, %out: !s) {
+    %a = ds.alloc activations : !ds.buffer<tensor<2xf32>, [1], device>
+    %v = ds.view %a offset 0 : !ds.buffer<tensor<2xf32>, [1], device> -> !s
+    %w = ds.view %a offset 0 : !ds.buffer<tensor<2xf32>, [1], device> -> !s
+    ds.launch @root ins(%norm) outs(%v) on compute : (!d) -> !s
+    ds.launch @same ins(%w) outs(%out) on compute : (!s) -> !s
+    return
+  }
+  ds.kernel @same inputs 1 buffers [!s, !s] {
+  ^bb0(%x: tensor<f32>):
+    %r = ds.sqrt %x : tensor<f32>
+    ds.yield %r : tensor<f32>
+  }
+}
