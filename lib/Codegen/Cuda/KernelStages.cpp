@@ -1,9 +1,12 @@
 //===- KernelStages.cpp - Kernels that add up columns in two stages ------------===//
 
 #include "ds/Codegen/KernelStages.h"
+#include "CudaMapping.h"
+#include "KernelBody.h"
 #include "llvm/ADT/DenseSet.h"
 
 namespace mlir::ds {
+using namespace codegen;
 
 /// The ops of `body` that `outputs` depend on, in order; `given` is in memory.
 static SmallVector<Operation *> opsFor(Block &body, ArrayRef<Value> outputs, const DenseSet<Value> &given) {
@@ -47,6 +50,25 @@ SmallVector<KernelStage, 2> stagesOf(Block &body) {
   if (stages.size() > 1)
     stages[1].ops = opsFor(body, stages[1].outputs, stored);
   return stages;
+}
+
+bool canLaunchStages(KernelOp kernel, std::string &reason) {
+  SmallVector<KernelBody, 2> sources = readStages(kernel);
+  SmallVector<std::unique_ptr<LoopNest>, 2> nests;
+  for (const KernelBody &source : sources) {
+    nests.push_back(buildLoopNest(source.body, &source.layout, reason));
+    if (!nests.back())
+      return false;
+  }
+  if (nests.size() != 2) {
+    reason = "no stage reads what another stores";
+    return false;
+  }
+  CudaMapping mapping = mapToCuda(*nests[0]);
+  if (mapParts(*nests[0], mapping, *nests[1]))
+    return true;
+  reason = "strips of columns of the stages are not the same";
+  return false;
 }
 
 } // namespace mlir::ds
