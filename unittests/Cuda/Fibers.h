@@ -12,9 +12,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <setjmp.h>
-#include <ucontext.h>
 #include <vector>
+
+#if defined(__x86_64__) && !defined(DS_SANITIZED)
+#define DS_SWITCHES_STACKS
+#else
+#include <ucontext.h>
+#endif
 
 namespace ds::test {
 
@@ -44,18 +48,19 @@ public:
 private:
   static constexpr unsigned kBlock = ~0u; ///< the group of all
 
-  /// Where a thread or the scheduler goes on.
-  struct Place {
-    bool isLeft = false; ///< else it begins at `start`
-    jmp_buf left;
-    std::unique_ptr<ucontext_t> start; ///< a kilobyte that is seldom needed, and not between the fibers
-  };
+  /// Where a thread or the scheduler goes on: the end of its stack, where its registers lie, or what the
+  /// system keeps of it. Sanitizers follow no jump to another stack but the system's.
+#ifdef DS_SWITCHES_STACKS
+  using Place = void *;
+#else
+  using Place = std::unique_ptr<ucontext_t>;
+#endif
   struct Fiber {
     bool done = false, waits = false, says = false;
     unsigned group = 0;     ///< that it waits for: a warp's number, or kBlock
     uint32_t words[2] = {}; ///< what it hands over, alternating
     unsigned exchanges = 0;
-    Place place;
+    Place place = {};
     std::unique_ptr<char[]> stack;
   };
 
@@ -63,11 +68,12 @@ private:
   void wait(unsigned group);
   void runWarp(size_t first, size_t last);
   bool release(size_t first, size_t last, unsigned group);
-  static void enter(unsigned high, unsigned low);
+  void start(size_t thread);
+  static void enter(Block *block);
   static void go(Place &from, Place &to);
 
   std::vector<Fiber> fibers;
-  Place scheduler;
+  Place scheduler = {};
   unsigned running = 0;
   const std::function<void(unsigned)> *body = nullptr;
 };
