@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <utility>
 
 using namespace mlir;
 
@@ -51,7 +52,7 @@ static double fromBits(Type type, uint64_t bits) {
 
 double roundTo(Type type, double value) { return fromBits(type, toBits(type, value)); }
 
-KernelHarness::KernelHarness(const std::string &text, const std::string &cpu) {
+KernelHarness::KernelHarness(const std::string &text, const std::string &cpu) : cpu(cpu) {
   DialectRegistry registry;
   registry.insert<mlir::ds::DsDialect>();
   mlir::ds::registerCodegenDialects(registry);
@@ -59,7 +60,10 @@ KernelHarness::KernelHarness(const std::string &text, const std::string &cpu) {
   context.loadAllAvailableDialects();
   module = parseSourceString<ModuleOp>(text, &context);
   EXPECT_TRUE(module) << text;
-  if (!module)
+}
+
+void KernelHarness::load() {
+  if (!module || std::exchange(isCompiled, true))
     return;
   auto target = mlir::ds::findTargetCpu(cpu);
   EXPECT_TRUE(target);
@@ -70,9 +74,12 @@ KernelHarness::KernelHarness(const std::string &text, const std::string &cpu) {
   if (forCpu.empty())
     return;
   auto compiled = mlir::ds::compileKernels(forCpu, *target);
-  EXPECT_TRUE(compiled) << (compiled ? "" : compiled.error().message) << text;
-  if (!compiled)
+  if (!compiled) {
+    std::string text;
+    llvm::raw_string_ostream(text) << *module;
+    ADD_FAILURE() << compiled.error().message << text;
     return;
+  }
   kernels = std::move(*compiled);
   int file = memfd_create("kernels", 0);
   EXPECT_EQ(write(file, kernels.image.data(), kernels.image.size()), ssize_t(kernels.image.size()));
@@ -103,6 +110,7 @@ mlir::ds::KernelOp KernelHarness::kernel(const std::string &name) {
 }
 
 KernelHarness::Function KernelHarness::function(const std::string &name) {
+  load();
   return reinterpret_cast<Function>(dlsym(handle, name.c_str()));
 }
 
@@ -188,9 +196,9 @@ std::vector<Tensor> KernelHarness::launch(const std::string &name, const std::ve
 std::vector<Tensor> KernelHarness::run(const std::string &name, const std::vector<Tensor> &inputs,
                                        const std::vector<double> &cuts, int64_t elements) {
   int64_t extent = 0;
-  for (const mlir::ds::CompiledKernel &compiled : kernels.kernels)
-    if (compiled.symbol == name)
-      extent = compiled.extent ? compiled.extent : elements;
+  for (const mlir::ds::CompiledKernel &kernel : compiled().kernels)
+    if (kernel.symbol == name)
+      extent = kernel.extent ? kernel.extent : elements;
   std::vector<int64_t> bounds{0};
   for (double cut : cuts)
     bounds.push_back(int64_t(cut * double(extent)));

@@ -24,8 +24,10 @@ struct Tensor {
   int64_t size() const;
 };
 
-/// Parses `text` (a module of ds.kernel ops), compiles all kernels into one image and loads it, but for those
-/// of two stages, which CUDA alone has.
+/// Parses `text` (a module of ds.kernel ops); compiles all kernels into one image and loads it where a test
+/// asks for what the processor's code is or does, but for those of two stages, which CUDA alone has. Tests of
+/// code for CUDA ask for none: the same bodies are compiled for the processor by KernelFuzz, Imports and
+/// Nan.StaysOnTheCpu.
 class KernelHarness {
 public:
   explicit KernelHarness(const std::string &text, const std::string &cpu = "host");
@@ -34,8 +36,8 @@ public:
   /// True when `text` is one kernel that classify() accepts; a body that does not parse fails the test.
   static bool classifies(const std::string &text, std::string *reason = nullptr);
 
-  bool isLoaded() const { return handle != nullptr; }
-  const mlir::ds::CompiledKernels &compiled() const { return kernels; }
+  bool isLoaded() { return load(), handle != nullptr; }
+  const mlir::ds::CompiledKernels &compiled() { return load(), kernels; }
   mlir::ModuleOp getModule() { return *module; }
   mlir::ds::KernelOp kernel(const std::string &name);
 
@@ -57,6 +59,10 @@ public:
   Function function(const std::string &name);
 
 private:
+  void load();
+
+  const std::string cpu;
+  bool isCompiled = false; ///< or was tried to be
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   mlir::ds::CompiledKernels kernels;
