@@ -15,6 +15,7 @@
 #                 %check-archive    one model source, import and first step against PyTorch
 import os
 import shutil
+import socket
 import subprocess
 
 import lit.formats
@@ -37,7 +38,6 @@ config.substitutions += [
     ("%root", config.ds_source_root),
     ("%build", config.ds_binary_root),
     ("%oracle", oracle),
-    ("%python", f"{config.torch_python} -W ignore"),
 ]
 
 path = [os.path.join(config.ds_binary_root, "bin"), config.llvm_tools_dir, os.environ["PATH"]]
@@ -62,8 +62,25 @@ def runs(*command):
         return False
 
 
+def serve_torch():
+    """Starts the process that has PyTorch loaded, which ends with this one, and gives the name that it is found by."""
+    name = f"ds-torch-{os.getpid()}"
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind("\0" + name)
+    listening.listen(128)
+    ends, _ = os.pipe()  # the other end stays open as long as this process lives
+    subprocess.Popen([config.torch_python, "-W", "ignore", f"{oracle}/torch_server.py", str(listening.fileno())], stdin=ends,
+                     pass_fds=[listening.fileno()], env=config.environment)
+    os.close(ends)
+    listening.close()
+    return name
+
+
 if runs(config.torch_python, "-c", "import torch, numpy"):
     config.available_features.add("torch")
+    config.substitutions.append(("%python", f"{config.torch_python} -I -S {oracle}/with_torch.py {serve_torch()}"))
+else:
+    config.substitutions.append(("%python", f"{config.torch_python} -W ignore"))
 if runs("sh", "-c", f"PATH={config.environment['PATH']}; command -v ds-run && ds-opt --help | grep -q plan-json"):
     config.available_features.add("train")
 if shutil.which("ptxas") or shutil.which("ptxas", path="/usr/local/cuda/bin"):
