@@ -28,66 +28,54 @@ static StreamKind streamCarrying(Payload payload) {
   llvm_unreachable("all payloads are listed");
 }
 
-FunctionBufferizer::Destination FunctionBufferizer::gatherPart(AllGatherOp gather, Value shard,
-                                                               unsigned now) {
-  FlatSymbolRefAttr state = becomesState(gather.getResult());
-  if (!state)
-    return std::nullopt;
-  Value whole = stateBuffers.at(state);
-  Value part = createView(whole,
-                          shardView(viewOf(bufferType(whole)), tensorType(shard).getShape(),
-                                    MeshOp::lookup(gather), gather.getAxes()),
-                          shard.getLoc());
-  if (mayReplaceState(state, shard, now, part))
-    return part;
-  return std::nullopt;
-}
-
 Value FunctionBufferizer::placeCollective(CollectiveOpInterface op) {
   OpResult result = op->getResult(0);
-  if (Destination destination = findDestination(result))
+  if (Destination destination = destinations.find(result))
     return *destination;
   bool mayShare = traitsOf(op.getCollectiveKind()).sharing == ::ds::rt::Sharing::Same;
-  if (mayShare && diesAlone(op->getOpOperand(0)) && bufferType(buffers.at(op->getOperand(0))).isContiguous())
-    return buffers.at(op->getOperand(0));
-  const bool isGradient = categoryOf(result) == AllocCategory::Gradients;
-  return allocate(tensorType(result), isGradient ? AllocCategory::Gradients : AllocCategory::Communication,
-                  result.getLoc());
+  if (mayShare && table.diesAlone(op->getOpOperand(0)) &&
+      bufferType(table.at(op->getOperand(0))).isContiguous())
+    return table.at(op->getOperand(0));
+  const bool isGradient = destinations.categoryOf(result) == AllocCategory::Gradients;
+  return emitter.allocate(tensorType(result),
+                          isGradient ? AllocCategory::Gradients : AllocCategory::Communication,
+                          result.getLoc());
 }
 
 void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
   SmallVector<Value> inputs, outputs;
   for (Value operand : op->getOperands())
-    inputs.push_back(toContiguous(buffers.at(operand), op.getLoc()));
+    inputs.push_back(emitter.toContiguous(table.at(operand), op.getLoc()));
   for (OpResult result : op->getResults()) {
     Value buffer = placeCollective(op);
     if (!bufferType(buffer).isContiguous())
-      buffer = allocate(tensorType(result), categoryOf(result), result.getLoc());
+      buffer = emitter.allocate(tensorType(result), destinations.categoryOf(result), result.getLoc());
     outputs.push_back(buffer);
-    bind(result, buffer);
+    table.bind(result, buffer);
   }
   MLIRContext *context = func.getContext();
   std::optional<ReduceKind> reduction = op.getReduction();
-  builder.create<CommunicateOp>(op.getLoc(), CollectiveKindAttr::get(context, op.getCollectiveKind()), inputs,
-                                outputs,
-                                reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(),
-                                op.getAxes(), builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(),
-                                Value(), StreamKindAttr::get(context, streamCarrying(op.getCarries())),
-                                PayloadAttr::get(context, op.getCarries()));
+  emitter.builder.create<CommunicateOp>(
+      op.getLoc(), CollectiveKindAttr::get(context, op.getCollectiveKind()), inputs, outputs,
+      reduction ? ReduceKindAttr::get(context, *reduction) : ReduceKindAttr(), op.getAxes(),
+      emitter.builder.getI64IntegerAttr(op.getPeerIndex()), IntegerAttr(), Value(),
+      StreamKindAttr::get(context, streamCarrying(op.getCarries())),
+      PayloadAttr::get(context, op.getCarries()));
 }
 
 /// A window, but where it becomes a state: that has a copy at once, so that the whole need not be there until
 /// the function ends.
 void FunctionBufferizer::bufferizeLocalShard(LocalShardOp op) {
-  Value whole = toContiguous(buffers.at(op.getFull()), op.getLoc());
-  Value part = createView(whole,
-                          shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(),
-                                    MeshOp::lookup(op), op.getAxes()),
-                          op.getLoc());
-  FlatSymbolRefAttr state = becomesState(op.getResult());
-  if (state && mayReplaceState(state, op.getResult(), position.at(op), stateBuffers.at(state))) {
-    copy(part, stateBuffers.at(state), op.getLoc());
-    part = stateBuffers.at(state);
+  Value whole = emitter.toContiguous(table.at(op.getFull()), op.getLoc());
+  Value part = emitter.createView(whole,
+                                  shardView(viewOf(bufferType(whole)), op.getResult().getType().getShape(),
+                                            MeshOp::lookup(op), op.getAxes()),
+                                  op.getLoc());
+  FlatSymbolRefAttr state = becomesState(func, op.getResult());
+  if (state &&
+      destinations.mayReplaceState(state, op.getResult(), table.positionOf(op), table.ofState(state))) {
+    emitter.copy(part, table.ofState(state), op.getLoc());
+    part = table.ofState(state);
   }
-  bind(op.getResult(), part);
+  table.bind(op.getResult(), part);
 }

@@ -1,9 +1,11 @@
 //===- FunctionBufferizer.cpp - Buffers for the tensors of one function ----------===//
 //
-// The walk and its ops; where values are made is decided in BufferPlacement.cpp.
+// The walk and its ops.
 //
 //===---------------------------------------------------------------------------===//
 #include "FunctionBufferizer.h"
+#include "DyingOperands.h"
+#include "PrepareFunction.h"
 
 #include "ds/Passes/ScheduledFunction.h"
 #include "ds/Runtime/Program/Program.h"
@@ -13,47 +15,25 @@
 using namespace mlir;
 using namespace mlir::ds;
 
+/// Puts `func` in order, and gives the spaces of what is not on the device.
+static DenseMap<Value, Space> prepared(func::FuncOp func) {
+  DenseMap<Value, Space> spaces = dissolveHostRegions(func);
+  privatizeConstants(func);
+  return spaces;
+}
+
 FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels,
                                        int64_t stagingBytes)
-    : func(func), symbols(symbols), kernels(kernels), builder(func.getContext(), &listener),
-      stagingBytes(stagingBytes) {
-  inlineHostRegions();
-  privatizeConstants();
-  for (auto [index, op] : llvm::enumerate(func.getBody().front()))
-    position[&op] = index;
-}
-
-/// A constant that several ops read in memory is made for each of them: in the place where it is wanted. The
-/// first in the block keeps the one that there is; the order in which a value lists its uses is not printed.
-void FunctionBufferizer::privatizeConstants() {
-  for (FusedOp op : llvm::make_early_inc_range(func.getOps<FusedOp>())) {
-    if (op.getNumOperands() != 0 || op.getNumResults() != 1)
-      continue;
-    SmallVector<OpOperand *> uses =
-        llvm::map_to_vector(op.getResult(0).getUses(), [](OpOperand &use) { return &use; });
-    llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
-      Operation *first = a->getOwner(), *second = b->getOwner();
-      return first == second ? a->getOperandNumber() < b->getOperandNumber() : first->isBeforeInBlock(second);
-    });
-    for (OpOperand *use : llvm::drop_begin(uses)) {
-      if (!isa<ConcatOp, LibraryOpInterface>(use->getOwner()))
-        continue;
-      builder.setInsertionPoint(use->getOwner());
-      use->set(builder.clone(*op)->getResult(0));
-    }
-  }
-}
+    : func(func), symbols(symbols), kernels(kernels), table(func, prepared(func)), emitter(func, table),
+      destinations(func, table, emitter, findGradients(func, symbols)),
+      staged(func, table, emitter, stagingBytes) {}
 
 LogicalResult FunctionBufferizer::run() {
-  computeLastUses();
-  assignCategories();
-  makeArguments();
+  table.addArguments(symbols);
   Block &block = func.getBody().front();
   SmallVector<Operation *> tensorOps = llvm::map_to_vector(block, [](Operation &op) { return &op; });
   for (Operation *op : tensorOps) {
-    builder.setInsertionPoint(op);
-    listener.follow(op);
-    space = op->getNumResults() > 0 ? spaceOf(op->getResult(0)) : Space::Device;
+    emitter.begin(op);
     if (failed(bufferize(op)))
       return failure();
   }
@@ -63,7 +43,7 @@ LogicalResult FunctionBufferizer::run() {
   for (ViewOp view : llvm::make_early_inc_range(block.getOps<ViewOp>()))
     if (view->use_empty())
       view.erase();
-  trimStaging();
+  staged.trim();
   BitVector tensors(block.getNumArguments());
   for (BlockArgument argument : block.getArguments())
     tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
@@ -102,7 +82,7 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
                          [&](View v) { return reshapeView(v, reshape.getType().getShape()); }),
            success();
   if (auto after = dyn_cast<AfterOp>(op))
-    return bind(after, buffers.at(after.getValue())), success();
+    return table.bind(after, table.at(after.getValue())), success();
   if (auto transpose = dyn_cast<TransposeOp>(op))
     return bufferizeView(transpose.getInput(), transpose,
                          [&](View v) { return std::optional(transposeView(v, transpose.getPerm())); }),
@@ -125,23 +105,23 @@ LogicalResult FunctionBufferizer::bufferize(Operation *op) {
 
 void FunctionBufferizer::bufferizeFused(FusedOp op) {
   SmallVector<Value> inputs =
-      llvm::map_to_vector(op.getInputs(), [&](Value input) { return buffers.at(input); });
+      llvm::map_to_vector(op.getInputs(), [&](Value input) { return table.at(input); });
   SmallVector<Value> outputs;
-  const Sharers sharers = countSharers(op);
+  const DyingOperands dying(op, table);
   for (OpResult result : op.getResults()) {
     Value buffer;
-    if (!findDestination(result))
-      buffer = findDyingOperand(op, result.getResultNumber(), sharers);
+    if (!destinations.find(result))
+      buffer = dying.find(result);
     if (buffer && llvm::is_contained(outputs, buffer))
       buffer = {};
-    outputs.push_back(buffer ? buffer : makeBuffer(result));
-    bind(result, outputs.back());
+    outputs.push_back(buffer ? buffer : destinations.makeBuffer(result));
+    table.bind(result, outputs.back());
   }
   SmallVector<Type> types = llvm::to_vector(TypeRange(inputs));
   llvm::append_range(types, TypeRange(outputs));
   KernelUse use = kernels.getKernel(op, types);
-  builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extents,
-                           streamFor(space));
+  emitter.builder.create<LaunchOp>(op.getLoc(), use.kernel.getValue(), inputs, outputs, use.extents,
+                                   streamFor(emitter.space));
 }
 
 /// Matrices of rank 2 or of a batch: collapses leading dimensions so that `buffer` has `rank`.
@@ -149,7 +129,7 @@ Value FunctionBufferizer::matmulOperand(Value buffer, int64_t rank, bool isResul
   BufferType type = bufferType(buffer);
   if (!isResult && type.getStrides().back() != 1 && type.getStrides()[type.getStrides().size() - 2] != 1 &&
       type.getTensor().getShape().back() != 1)
-    buffer = toContiguous(buffer, loc);
+    buffer = emitter.toContiguous(buffer, loc);
   if (type.getTensor().getRank() == rank)
     return buffer;
   ArrayRef<int64_t> shape = type.getTensor().getShape();
@@ -160,10 +140,10 @@ Value FunctionBufferizer::matmulOperand(Value buffer, int64_t rank, bool isResul
   std::optional<StridedView> view = reshapeView(viewOf(bufferType(buffer)), collapsed);
   if (!view) {
     assert(!isResult && "a result is made where it collapses");
-    buffer = toContiguous(buffer, loc);
+    buffer = emitter.toContiguous(buffer, loc);
     view = reshapeView(viewOf(bufferType(buffer)), collapsed);
   }
-  return createView(buffer, *view, loc);
+  return emitter.createView(buffer, *view, loc);
 }
 
 /// Whether the elements of the last dimension lie side by side.
@@ -173,7 +153,7 @@ static bool isDenseInside(BufferType type) {
 }
 
 Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &call) {
-  Value buffer = makeBuffer(result);
+  Value buffer = destinations.makeBuffer(result);
   ArrayRef<int64_t> shape = tensorType(result).getShape();
   bool isPlaceable = bufferType(buffer).isContiguous();
   if (!isPlaceable && call.takesStrides)
@@ -182,32 +162,34 @@ Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &cal
         reshapeView(viewOf(bufferType(buffer)),
                     {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
             .has_value();
-  return isPlaceable ? buffer : allocate(tensorType(result), categoryOf(result), result.getLoc());
+  return isPlaceable ? buffer
+                     : emitter.allocate(tensorType(result), destinations.categoryOf(result), result.getLoc());
 }
 
 SmallVector<Value> FunctionBufferizer::placeResults(LibraryOpInterface op, const LibraryCall &call) {
   SmallVector<Value> results(op->getNumResults());
   for (auto [result, operand] : call.inPlace) {
-    Value buffer = buffers.at(op->getOperand(operand));
-    Destination destination = findDestination(op->getResult(result));
+    Value buffer = table.at(op->getOperand(operand));
+    Destination destination = destinations.find(op->getResult(result));
     bool isInPlace =
-        (destination && isSameWindow(*destination, buffer)) || diesAlone(op->getOpOperand(operand));
+        (destination && isSameWindow(*destination, buffer)) || table.diesAlone(op->getOpOperand(operand));
     if (!isInPlace || !bufferType(buffer).isContiguous()) {
-      Value target = makeBuffer(op->getResult(result));
-      copy(buffer, target, op->getLoc());
+      Value target = destinations.makeBuffer(op->getResult(result));
+      emitter.copy(buffer, target, op->getLoc());
       buffer = target;
     }
     results[result] = buffer;
   }
   for (auto [result, operand] : call.mayShare)
-    if (!results[result] && !findDestination(op->getResult(result)) && diesAlone(op->getOpOperand(operand)) &&
-        bufferType(buffers.at(op->getOperand(operand))).isContiguous())
-      results[result] = buffers.at(op->getOperand(operand));
+    if (!results[result] && !destinations.find(op->getResult(result)) &&
+        table.diesAlone(op->getOpOperand(operand)) &&
+        bufferType(table.at(op->getOperand(operand))).isContiguous())
+      results[result] = table.at(op->getOperand(operand));
   for (OpResult result : op->getResults()) {
     Value &buffer = results[result.getResultNumber()];
     if (!buffer)
       buffer = makeCallResult(result, call);
-    bind(result, buffer);
+    table.bind(result, buffer);
   }
   return results;
 }
@@ -223,10 +205,10 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
   SmallVector<int64_t> writes;
   for (auto [position, index] : llvm::enumerate(call.order)) {
     bool isResult = index >= numOperands;
-    Value buffer = isResult ? results[index - numOperands] : buffers.at(op->getOperand(index));
+    Value buffer = isResult ? results[index - numOperands] : table.at(op->getOperand(index));
     bool isFactor = isMatmul && position < 2;
     if (!isResult && !isFactor && (!call.takesStrides || !isDenseInside(bufferType(buffer))))
-      buffer = toContiguous(buffer, loc);
+      buffer = emitter.toContiguous(buffer, loc);
     if (isMatmul && bufferType(buffer).getTensor().getRank() > 1) // all but a bias
       buffer = matmulOperand(buffer, rank, isResult, loc);
     if (isResult)
@@ -234,32 +216,34 @@ LogicalResult FunctionBufferizer::bufferizeCall(LibraryOpInterface op) {
     arguments.push_back(buffer);
   }
   auto cost = dyn_cast<CostOpInterface>(op.getOperation());
-  builder.create<CallOp>(loc, call.callee, arguments, writes, builder.getArrayAttr(call.params),
-                         streamFor(space), cost ? builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
+  emitter.builder.create<CallOp>(loc, call.callee, arguments, writes,
+                                 emitter.builder.getArrayAttr(call.params), streamFor(emitter.space),
+                                 cost ? emitter.builder.getI64IntegerAttr(cost.getFlops()) : IntegerAttr());
   return success();
 }
 
 void FunctionBufferizer::bufferizeConcat(ConcatOp op) {
-  Value whole = concatBuffer(op, position.at(op));
+  Value whole = destinations.concatBuffer(op, table.positionOf(op));
   StridedView view = viewOf(bufferType(whole));
   SmallVector<int64_t> offsets(view.shape.size(), 0), steps(view.shape.size(), 1);
   for (Value input : op.getInputs()) {
     Value part =
-        createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
-    if (!isSameWindow(buffers.at(input), part))
-      copy(buffers.at(input), part, op.getLoc());
+        emitter.createView(whole, sliceView(view, offsets, steps, tensorType(input).getShape()), op.getLoc());
+    if (!isSameWindow(table.at(input), part))
+      emitter.copy(table.at(input), part, op.getLoc());
     offsets[op.getDim()] += tensorType(input).getShape()[op.getDim()];
   }
 }
 
 void FunctionBufferizer::bufferizePad(PadOp op) {
-  Value whole = makeBuffer(op.getResult());
-  bind(op.getResult(), whole);
-  builder.create<CallOp>(op.getLoc(), ::ds::rt::LibraryFn::Fill, whole, ArrayRef<int64_t>{0},
-                         builder.getArrayAttr(builder.getF64FloatAttr(0)), streamFor(space));
+  Value whole = destinations.makeBuffer(op.getResult());
+  table.bind(op.getResult(), whole);
+  emitter.builder.create<CallOp>(op.getLoc(), ::ds::rt::LibraryFn::Fill, whole, ArrayRef<int64_t>{0},
+                                 emitter.builder.getArrayAttr(emitter.builder.getF64FloatAttr(0)),
+                                 streamFor(emitter.space));
   StridedView window = sliceView(viewOf(bufferType(whole)), op.getOffsets(), op.getStrides(),
                                  tensorType(op.getInput()).getShape());
-  copy(buffers.at(op.getInput()), createView(whole, window, op.getLoc()), op.getLoc());
+  emitter.copy(table.at(op.getInput()), emitter.createView(whole, window, op.getLoc()), op.getLoc());
 }
 
 void FunctionBufferizer::bufferizeSplit(SplitOp op) {
@@ -276,19 +260,19 @@ void FunctionBufferizer::bufferizeSplit(SplitOp op) {
 
 void FunctionBufferizer::bufferizeView(Value source, Value result,
                                        function_ref<std::optional<StridedView>(const StridedView &)> make) {
-  Value buffer = buffers.at(source);
+  Value buffer = table.at(source);
   std::optional<StridedView> view = make(viewOf(bufferType(buffer)));
   if (!view) {
-    buffer = toContiguous(buffer, result.getLoc());
+    buffer = emitter.toContiguous(buffer, result.getLoc());
     view = make(viewOf(bufferType(buffer)));
   }
-  bind(result, createView(buffer, *view, result.getLoc()));
+  table.bind(result, emitter.createView(buffer, *view, result.getLoc()));
 }
 
 LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
   // What is copied in the end is part of the last that the segment does.
   if (SegmentAttr segment = SegmentAttr::of(func))
-    listener.follow(op, segment.does(Work::Evaluation) ? Work::Forward : segment.getWorks().back());
+    emitter.follow(op, segment.does(Work::Evaluation) ? Work::Forward : segment.getWorks().back());
   // A copy may read the old value of a state that another copy replaces (two states that change places): what
   // such copies read is put aside before any state is written.
   SmallVector<std::pair<Value, Value>> copies;
@@ -297,94 +281,20 @@ LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
     auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr);
     if (!state)
       return op.emitOpError("expects every result to be a state, but result ") << index << " is none";
-    Value target = stateBuffers.at(state);
-    if (buffers.at(value) == target)
+    Value target = table.ofState(state);
+    if (table.at(value) == target)
       continue;
-    copies.push_back({buffers.at(value), target});
+    copies.push_back({table.at(value), target});
     targets.insert(target);
   }
   for (Value &source : llvm::make_first_range(copies))
-    if (targets.contains(rootOf(source)))
-      source = toPrivate(source, op.getLoc());
+    if (targets.contains(table.rootOf(source)))
+      source = emitter.toPrivate(source, op.getLoc());
   for (auto [source, target] : copies)
-    copy(source, target, op.getLoc());
-  builder.create<func::ReturnOp>(op.getLoc());
+    emitter.copy(source, target, op.getLoc());
+  emitter.builder.create<func::ReturnOp>(op.getLoc());
   op.erase();
-  func.setFunctionType(builder.getFunctionType(func.getBody().front().getArgumentTypes(), {}));
+  func.setFunctionType(emitter.builder.getFunctionType(func.getBody().front().getArgumentTypes(), {}));
   func.removeResAttrsAttr();
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Building blocks
-//===----------------------------------------------------------------------===//
-
-Value FunctionBufferizer::createView(Value source, const StridedView &view, Location loc) {
-  BufferType from = bufferType(source);
-  auto type =
-      BufferType::get(func.getContext(), from.getTensor().clone(view.shape), view.strides, from.getSpace());
-  if (type == from && view.offset == 0 && !view.shifts)
-    return source;
-  // Views of views name the root, so that every buffer is one step from its memory.
-  int64_t offset = view.offset;
-  ShiftsAttr shifts = view.shifts;
-  if (auto outer = source.getDefiningOp<ViewOp>()) {
-    shifts = addShifts(outer.getShiftsAttr(), shifts);
-    source = outer.getSource();
-    offset += outer.getOffset();
-    if (type == source.getType() && offset == 0 && !shifts)
-      return source;
-  }
-  Value result = builder.create<ViewOp>(loc, type, source, offset, shifts);
-  views[result] = source;
-  return result;
-}
-
-/// The strides of dimensions of size 1 say nothing: what was reshaped and what was cut out may differ in
-/// them.
-bool FunctionBufferizer::isSameWindow(Value a, Value b) {
-  if (a == b)
-    return true;
-  auto first = a.getDefiningOp<ViewOp>(), second = b.getDefiningOp<ViewOp>();
-  if (!first || !second || first.getSource() != second.getSource() ||
-      first->getAttrDictionary() != second->getAttrDictionary())
-    return false;
-  BufferType left = bufferType(a), right = bufferType(b);
-  return left.getTensor() == right.getTensor() && left.getSpace() == right.getSpace() &&
-         llvm::all_of(llvm::zip_equal(left.getTensor().getShape(), left.getStrides(), right.getStrides()),
-                      [](auto dim) { return std::get<0>(dim) == 1 || std::get<1>(dim) == std::get<2>(dim); });
-}
-
-Value FunctionBufferizer::toContiguous(Value buffer, Location loc) {
-  return bufferType(buffer).isContiguous() ? buffer : toPrivate(buffer, loc);
-}
-
-Value FunctionBufferizer::toPrivate(Value buffer, Location loc) {
-  Value packed = allocate(bufferType(buffer).getTensor(), AllocCategory::Activations, loc,
-                          bufferType(buffer).getSpace());
-  copy(buffer, packed, loc);
-  return packed;
-}
-
-void FunctionBufferizer::copy(Value from, Value to, Location loc) {
-  builder.create<CallOp>(loc, ::ds::rt::LibraryFn::Copy, ValueRange{from, to}, ArrayRef<int64_t>{1},
-                         builder.getArrayAttr({}), streamFor(bufferType(to).getSpace()));
-}
-
-Value FunctionBufferizer::allocate(RankedTensorType type, AllocCategory category, Location loc, Space space) {
-  auto alloc = builder.create<AllocOp>(loc, BufferType::getContiguous(type, space), category);
-  if (space == Space::Nvme)
-    alignToUnit(alloc);
-  return alloc;
-}
-
-void FunctionBufferizer::bind(Value value, Value buffer) {
-  buffers[value] = buffer;
-  unsigned &last = rootLastUse[rootOf(buffer)];
-  last = std::max(last, lastUse.lookup(value));
-}
-
-Value FunctionBufferizer::rootOf(Value buffer) {
-  auto it = views.find(buffer);
-  return it == views.end() ? buffer : it->second;
 }

@@ -1,0 +1,70 @@
+//===- DyingOperands.cpp - Which operand a result may overwrite --------------------===//
+#include "DyingOperands.h"
+#include "Destinations.h"
+
+#include <array>
+
+using namespace mlir;
+using namespace mlir::ds;
+
+DyingOperands::DyingOperands(FusedOp op, const BufferTable &table) : op(op), table(table) {
+  for (Value input : DenseSet<Value>(op.getInputs().begin(), op.getInputs().end()))
+    ++sharers[table.rootOf(table.at(input))];
+}
+
+/// How well the buffer of `input` suits what `result` gives, from 0, which is best, to 3: a state that was
+/// moved here takes its new value back, and other values leave such buffers to those. A state's own place is
+/// there anyway.
+unsigned DyingOperands::rankOf(Value input, OpResult result) const {
+  if (isa<BlockArgument>(table.rootOf(table.at(input))))
+    return 1;
+  auto from = input.getDefiningOp<MoveOp>();
+  auto argument = from ? dyn_cast<BlockArgument>(from->getOperand(0)) : BlockArgument();
+  if (!argument)
+    return 2;
+  auto func = op->getParentOfType<func::FuncOp>();
+  Attribute state = func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr);
+  return llvm::any_of(result.getUsers(),
+                      [&](Operation *user) {
+                        return isa<MoveOp>(user) && becomesState(func, user->getResult(0)) == state;
+                      })
+             ? 0
+             : 3;
+}
+
+Value DyingOperands::find(OpResult result) const {
+  RankedTensorType type = tensorType(result);
+  // What storage takes begins at a unit, and a state anywhere.
+  bool isMoved = llvm::any_of(result.getUsers(), llvm::IsaPred<MoveOp>);
+  std::array<SmallVector<Value>, 4> inputs; // by rank
+  for (Value input : FusedOp(op).getInputs())
+    if (input.getType() == type)
+      inputs[rankOf(input, result)].push_back(input);
+  for (Value input : llvm::concat<Value>(inputs[0], inputs[1], inputs[2], inputs[3]))
+    if (table.diesAt(input, op) && bufferType(table.at(input)).isContiguous() &&
+        table.rootOf(table.at(input)) == table.at(input) && sharers.lookup(table.at(input)) == 1 &&
+        !(isMoved && isa<BlockArgument>(table.at(input))) && readsWhereItWrites(result, input))
+      return table.at(input);
+  return {};
+}
+
+Value mlir::ds::findVacated(StoreOp op, const BufferTable &table) {
+  Value value = op->getOperand(0);
+  while (Operation *maker = value.getDefiningOp()) {
+    if (auto load = dyn_cast<LoadOp>(maker)) {
+      Value place = table.at(load->getOperand(0));
+      bool fits = bufferType(place) ==
+                  BufferType::getContiguous(tensorType(op->getOperand(0)), table.spaceOf(op->getResult(0)));
+      return fits && isa<BlockArgument>(place) && table.diesAt(load->getOperand(0), op) ? place : Value();
+    }
+    auto library = dyn_cast<LibraryOpInterface>(maker);
+    if (!library)
+      return {};
+    LibraryCall call = library.getLibraryCall();
+    auto tied = llvm::find_if(call.inPlace, [&](auto pair) { return maker->getResult(pair.first) == value; });
+    if (tied == call.inPlace.end())
+      return {};
+    value = maker->getOperand(tied->second);
+  }
+  return {};
+}
