@@ -1,4 +1,10 @@
 //===- Heights.h - How high each time is filled, and what may be lost there --------===//
+//
+// Of items of 4 bytes at times [0, 2) and 3 bytes at [1, 3), below a top of 8: times 0, 1 and 2 may lose 4, 1
+// and 5 bytes between them. The second above a hole of 1 byte takes that of times 1 and 2, and nothing is
+// left at time 1.
+//
+//===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_HEIGHTS_H
 #define DS_LIB_ANALYSIS_PACKING_HEIGHTS_H
 

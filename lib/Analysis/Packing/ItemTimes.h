@@ -1,4 +1,9 @@
 //===- ItemTimes.h - The times of items as a dense range --------------------------===//
+//
+// Items that live at [10, 40) and [20, 30) live at [0, 3) and [1, 2) of the three stretches between their
+// four times.
+//
+//===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_ITEMTIMES_H
 #define DS_LIB_ANALYSIS_PACKING_ITEMTIMES_H
 

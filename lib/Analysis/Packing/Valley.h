@@ -1,4 +1,9 @@
 //===- Valley.h - Where a search that fills the skyline puts the next item ---------===//
+//
+// In an outline of heights 4, 1, 1 and 3 the valley at time 1 is [1, 3), of height 1 between walls of 4 and
+// 3: what is put there may live two times, and fills it up to the lower wall with 2 bytes.
+//
+//===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_VALLEY_H
 #define DS_LIB_ANALYSIS_PACKING_VALLEY_H
 

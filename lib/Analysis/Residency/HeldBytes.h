@@ -2,6 +2,8 @@
 //
 // What is held is added to and looked at over ranges as long as a step, thousands of times: a tree whose
 // nodes keep what was added to their whole range does either in the logarithm of its moments.
+// Of 5, 7, 6 and 2 bytes, with 10 more at moments [2, 4), the most is 7 in [0, 2), 16 in [0, 4) and 12 in [3,
+// 4).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_RESIDENCY_HELDBYTES_H
