@@ -49,7 +49,7 @@ void ResidencyParts::findParts() {
   };
   for (uint32_t value = 0; value < leader.size(); ++value)
     for (uint32_t operand : linksOf(problem, value)) {
-      auto [low, high] = std::minmax(find(value), find(operand));
+      auto [low, high] = std::minmax({find(value), find(operand)}); // by value: both are temporary
       leader[high] = low;
     }
   std::map<uint32_t, size_t> indices;
