@@ -5,8 +5,6 @@
 // of a step, the head of the loss, the update), so few rounds do. Around that the busier resource gains
 // weight.
 //
-// Size: one memory model is to replace it whole; parts that it were cut into now would go with it.
-//
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/Residency/Residency.h"
 
@@ -21,50 +19,12 @@ namespace ds::analysis {
 
 using namespace detail;
 
-namespace detail {
-
-ResidencyLoad loadOf(const ResidencyProblem &problem, const Ways &ways) {
-  // By what changes from one moment to the next: a hold may be as long as the step.
-  ResidencyLoad load;
-  load.work = problem.resources;
-  std::vector<std::vector<int64_t>> changes;
-  for (const ResidencySpace &space : problem.spaces)
-    changes.emplace_back(space.liveBytes.size() + 1, 0);
-  for (size_t value = 0; value < ways.size(); ++value) {
-    const ResidencyWay *way = wayOf(problem.values[value], ways[value]);
-    for (size_t hold = 0; way && hold < way->holds.size(); ++hold) {
-      const ResidencyHold &entry = way->holds[hold];
-      changes[entry.space][entry.begin] += entry.bytes, changes[entry.space][entry.end] -= entry.bytes;
-    }
-    for (size_t charge = 0; way && charge < way->charges.size(); ++charge)
-      load.work[way->charges[charge].resource] += way->charges[charge].seconds;
-  }
-  for (size_t space = 0; space < changes.size(); ++space) {
-    load.bytes.push_back(problem.spaces[space].liveBytes);
-    int64_t held = 0;
-    for (size_t moment = 0; moment < load.bytes[space].size(); ++moment)
-      load.bytes[space][moment] += held += changes[space][moment];
-  }
-  return load;
-}
-
-std::pair<int64_t, ResidencyMoment> mostExceeded(const ResidencyProblem &problem, const ResidencyLoad &load) {
-  std::pair<int64_t, ResidencyMoment> most{0, {}};
-  for (uint32_t space = 0; space < load.bytes.size(); ++space)
-    for (uint32_t moment = 0; moment < load.bytes[space].size(); ++moment)
-      if (int64_t beyond = load.bytes[space][moment] - problem.spaces[space].budget; beyond > most.first)
-        most = {beyond, {space, moment}};
-  return most;
-}
-
-} // namespace detail
-
 namespace {
 
 /// Moments that may bind at one weight of the resources, and rounds of the search for weights.
 constexpr int kMostMoments = 24, kMostWeights = 10;
-/// Times a typical price: beyond what any seconds are worth.
-constexpr double kDear = 100;
+/// Times a typical price: beyond what any seconds are worth; and where a search for a price begins at most.
+constexpr double kDear = 100, kSenseless = 1e6;
 /// Weight of a resource that is not to decide; and a distance from the bound that is not worth a search.
 constexpr double kLittle = 1e-3, kNear = 1e-3;
 /// Times another resource's work: that one has nothing to say.
@@ -116,6 +76,7 @@ private:
   std::set<Ways> kept;                    ///< what keepBest had of prices
   std::optional<size_t> limiting;         ///< the resource by which alone the step takes its time
   double bound = 0;
+  std::pair<double, ResidencyPrices> highest{-1, {}}; ///< the bound, and prices that reach it
   std::optional<ResidencyPlan> best;
   Ways leastWays; ///< of the fewest bytes
 };
@@ -131,6 +92,8 @@ ResidencySolver::Point ResidencySolver::at(const ResidencyPrices &prices) {
     cost += price * double(space.liveBytes[where.moment] - space.budget);
   }
   bound = std::max(bound, cost);
+  if (cost > highest.first)
+    highest = {cost, prices};
   return {std::move(ways), cost};
 }
 
@@ -190,7 +153,10 @@ bool ResidencySolver::raise(ResidencyPrices &prices, ResidencyMoment where, Poin
     return Tried{tried, other.cost, bytesAt(other.ways, where) - budget};
   };
   Tried low{price, point.cost, bytesAt(point.ways, where) - budget};
-  Tried high = tryAt(std::max(last.count(where) ? last[where] : typicalPrice(where), 2 * low.price));
+  // The last search may have ended far above all that makes sense, where no price held the budget.
+  const double typical = typicalPrice(where);
+  const double start = last.count(where) ? std::min(last[where], kSenseless * typical) : typical;
+  Tried high = tryAt(std::max(start, 2 * low.price));
   for (int raised = 0; high.beyond > 0; ++raised) {
     if (raised > 20)
       return false;
@@ -394,44 +360,14 @@ ResidencyPlan ResidencySolver::solve() {
     kept.clear();
     keepBest(best->ways);
     keepBest(leastWays);
+    if (!isNear()) {
+      Ways improved = best->ways;
+      improveGroups(problem, highest.second, improved);
+      keepBest(std::move(improved));
+    }
   }
   best->bound = std::min(bound, best->seconds);
   return *best;
-}
-
-/// What a problem must satisfy for the solver's arrays.
-std::optional<std::string> findFault(const ResidencyProblem &problem, const ResidencyWay &way) {
-  for (const ResidencyHold &hold : way.holds)
-    if (hold.space >= problem.spaces.size() || hold.begin > hold.end || hold.bytes < 0 ||
-        hold.end > problem.spaces[hold.space].liveBytes.size())
-      return "holds " + std::to_string(hold.bytes) + " bytes in moments [" + std::to_string(hold.begin) +
-             ", " + std::to_string(hold.end) + ") of space " + std::to_string(hold.space) +
-             ", which are out of range";
-  for (const ResidencyCharge &charge : way.charges)
-    if (charge.resource >= problem.resources.size() || !(charge.seconds >= 0))
-      return "charges " + std::to_string(charge.seconds) + " s to resource " +
-             std::to_string(charge.resource);
-  return std::nullopt;
-}
-
-std::optional<std::string> findFault(const ResidencyProblem &problem) {
-  if (problem.resources.empty())
-    return "expects a resource, but got none";
-  for (size_t index = 0; index < problem.values.size(); ++index) {
-    const ResidencyValue &value = problem.values[index];
-    std::string name = "value " + std::to_string(index) + " ";
-    if (value.isRead && value.homes.empty() && !value.recompute)
-      return name + "is read, but cannot be had";
-    for (uint32_t operand : value.operands)
-      if (operand >= index)
-        return name + "expects operands before it, but got value " + std::to_string(operand);
-    for (const ResidencyWay &home : value.homes)
-      if (std::optional<std::string> fault = findFault(problem, home))
-        return name + *fault;
-    if (auto fault = value.recompute ? findFault(problem, *value.recompute) : std::nullopt)
-      return name + *fault;
-  }
-  return std::nullopt;
 }
 
 } // namespace

@@ -1,7 +1,8 @@
 //===- ResidencySolver.h - The search behind Residency ------------------------------===//
 //
-// Parts of a problem and their cheapest choice at given prices (ResidencyParts.cpp); prices (Residency.cpp);
-// what fills the slack that they leave (ResidencyFill.cpp).
+// What choices take (ResidencyLoad.cpp); parts of a problem and their cheapest choice at given prices
+// (ResidencyParts.cpp); prices (Residency.cpp); what fills the slack that they leave (ResidencyFill.cpp), and
+// what decides some values at a time anew where the bound is not near then (ResidencyGroups.cpp).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_RESIDENCY_RESIDENCYSOLVER_H
@@ -104,6 +105,13 @@ private:
 /// they fit and the busiest resource, then all of them together, work less.
 void fillSlack(const ResidencyProblem &problem, const ResidencyParts &parts, Ways &ways);
 
+/// Improves `ways` by deciding some values at a time anew, all else as it is: first less beyond a budget,
+/// then as fillSlack. Prices of a high bound end the search early. Equal input, equal output
+/// (ResidencyGroups.cpp).
+void improveGroups(const ResidencyProblem &problem, const ResidencyPrices &prices, Ways &ways);
+
+/// What `problem` fails to satisfy for the solver's arrays, in one sentence, or nothing.
+std::optional<std::string> findFault(const ResidencyProblem &problem);
 /// What `ways` take.
 ResidencyLoad loadOf(const ResidencyProblem &problem, const Ways &ways);
 /// Bytes beyond the budget at the moment where they are most, and where that is; 0 bytes: all fits.

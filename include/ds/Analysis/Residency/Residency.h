@@ -27,9 +27,9 @@
 // are apart, and those that do are a closure of least weight (MinClosure.h), so that the cheapest choice is
 // found exactly. Prices rise where a budget is exceeded, and resources are weighed so that none is busier
 // than it need be. Every price gives a bound: no choice within the budgets is faster (Lagrange; Geoffrion
-// 1974). What the search has seen of each part are then the pieces from which slack is filled, most seconds
-// per byte first. The price: the best choice may lie between what any prices give, and `bound` says by how
-// much at most.
+// 1974). What the search has seen of each part are the pieces from which slack is filled, most seconds per
+// byte first; where the bound is not near then, some values at a time are decided anew, exactly. The price:
+// the best choice may still lie between, and `bound` says by how much at most.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_RESIDENCY_RESIDENCY_H
