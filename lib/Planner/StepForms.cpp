@@ -200,7 +200,7 @@ FailureOr<ChosenStep> StepPlanner::chooseForm() {
     return once;
   }
   if (once->residency.fits) {
-    choices.push_back(
+    each->choices.push_back(
         {.kind = ChoiceOf::OnceSlower,
          .percent = 100 * (once->residency.expectedSeconds / each->residency.expectedSeconds - 1)});
     return each;
@@ -208,6 +208,7 @@ FailureOr<ChosenStep> StepPlanner::chooseForm() {
   FailureOr<PlacedStep> tooLarge = place(*once, {}); // to the byte
   if (failed(tooLarge))
     return failure();
-  choices.push_back({.kind = ChoiceOf::OnceTooLarge, .bytes = tooLarge->arenaBytes, .limitBytes = *memory});
+  each->choices.push_back(
+      {.kind = ChoiceOf::OnceTooLarge, .bytes = tooLarge->arenaBytes, .limitBytes = *memory});
   return each;
 }

@@ -25,6 +25,10 @@ static constexpr double kOutOfReach = 1.02;
 // Places
 //===----------------------------------------------------------------------===//
 
+bool PlacedStep::has(ChoiceOf kind) const {
+  return llvm::any_of(choices, [&](const OpenChoice &choice) { return choice.kind == kind; });
+}
+
 /// Notes what `placed` lacks within `memory`.
 static void findLack(PlacedStep &placed, int64_t memory) {
   for (func::FuncOp func : getSegments(*placed.planned)) {
@@ -46,6 +50,7 @@ FailureOr<PlacedStep> StepPlanner::place(const ChosenStep &chosen, PlaceBudgets 
   ++places;
   PlacedStep placed;
   placed.form = chosen.form;
+  placed.choices = chosen.choices;
   placed.planned = chosen.resident.get().clone();
   if (budgets.streams || budgets.workspaces)
     changeDecisions(*placed.planned, [&](Decisions &decisions) {
@@ -95,7 +100,10 @@ LogicalResult StepPlanner::chooseAnew(const ChosenStep &chosen, int64_t budget, 
                                       PlacedStep &best) {
   FailureOr<ChosenStep> next =
       chooseLoss(chosen.form.reducesInEach, {.residentBytes = std::max<int64_t>(1, budget)});
-  return failed(next) ? failure() : tryPlace(*next, budgets, best);
+  if (failed(next))
+    return failure();
+  next->choices = chosen.choices;
+  return tryPlace(*next, budgets, best);
 }
 
 //===----------------------------------------------------------------------===//
@@ -122,6 +130,7 @@ LogicalResult StepPlanner::shrink(const ChosenStep &chosen, PlacedStep &best) {
       if (failed(next))
         return failure();
       least = std::move(*next);
+      least->choices = best.choices;
     }
     PlaceBudgets budgets{/*streams=*/1, /*workspaces=*/std::nullopt};
     if (gradientWorkspaceBytes(*best.planned, getMachine(*best.planned).attentionBytes) > 0)
@@ -132,26 +141,27 @@ LogicalResult StepPlanner::shrink(const ChosenStep &chosen, PlacedStep &best) {
   return success();
 }
 
-/// Places the choice of `form` within `budget` bytes that has nothing on the host, or no products recomputed,
-/// and puts it in the place of `best` where it is better. Returns by how much the choice was off; 0 where
-/// nothing of that kind fits.
-FailureOr<int64_t> StepPlanner::tryNarrower(StepForm form, ChoiceOf kind, int64_t budget, PlacedStep &best) {
+/// Places the choice of the form of `chosen` within `budget` bytes that has nothing on the host, or no
+/// products recomputed, and puts it in the place of `best` where it is better. Returns by how much the choice
+/// was off; 0 where nothing of that kind fits.
+FailureOr<int64_t> StepPlanner::tryNarrower(const ChosenStep &chosen, ChoiceOf kind, int64_t budget,
+                                            PlacedStep &best) {
   const bool asked = options.recomputesCalls;
   options.recomputesCalls &= kind != ChoiceOf::NoProductsRecomputed;
-  FailureOr<ChosenStep> narrower = choose(form, {.residentBytes = std::max<int64_t>(1, budget)},
+  FailureOr<ChosenStep> narrower = choose(chosen.form, {.residentBytes = std::max<int64_t>(1, budget)},
                                           /*keepsActivations=*/kind == ChoiceOf::NothingOnHost);
   options.recomputesCalls = asked;
   if (failed(narrower) || !narrower->residency.fits)
     return failed(narrower) ? FailureOr<int64_t>(failure()) : 0;
+  narrower->choices = chosen.choices;
+  narrower->choices.push_back({.kind = kind});
   FailureOr<PlacedStep> placed = place(*narrower, {});
   FailureOr<bool> better = failed(placed) ? FailureOr<bool>(failure()) : isBetter(*placed, best);
   if (failed(better))
     return failure();
   const int64_t off = placed->arenaBytes - narrower->residency.expectedBytes;
-  if (*better) {
+  if (*better)
     best = std::move(*placed);
-    narrowed = OpenChoice{.kind = kind};
-  }
   return off;
 }
 
@@ -161,15 +171,15 @@ FailureOr<int64_t> StepPlanner::tryNarrower(StepForm form, ChoiceOf kind, int64_
 /// is unknown: where nothing has fitted, that comes last.
 LogicalResult StepPlanner::narrow(const ChosenStep &chosen, int64_t off, PlacedStep &best) {
   const int64_t budget = *memory - (fits(best) ? 0 : off);
-  FailureOr<int64_t> more = tryNarrower(chosen.form, ChoiceOf::NoProductsRecomputed, budget, best);
+  FailureOr<int64_t> more = tryNarrower(chosen, ChoiceOf::NoProductsRecomputed, budget, best);
   if (failed(more))
     return failure();
-  const bool isClose = *more > 0 && fits(best) && narrowed == std::nullopt;
+  const bool isClose = *more > 0 && fits(best) && !best.has(ChoiceOf::NoProductsRecomputed);
   if (places < kMostPlaces && isClose && *more < budget)
-    return tryNarrower(chosen.form, ChoiceOf::NoProductsRecomputed, budget - *more, best);
+    return tryNarrower(chosen, ChoiceOf::NoProductsRecomputed, budget - *more, best);
   if (places >= kMostPlaces)
     return success();
-  return tryNarrower(chosen.form, ChoiceOf::NothingOnHost, *memory, best);
+  return tryNarrower(chosen, ChoiceOf::NothingOnHost, *memory, best);
 }
 
 /// Improves `best`, the plan of `chosen` as it was chosen first.
@@ -199,17 +209,15 @@ LogicalResult StepPlanner::placeAgain(const ChosenStep &chosen, PlacedStep &best
 // Answers
 //===----------------------------------------------------------------------===//
 
-/// Says in `planned`, made in `form`, what was chosen beside what its passes say.
-void StepPlanner::describe(ModuleOp planned, StepForm form) const {
-  changeDecisions(planned, [&](Decisions &decisions) {
-    llvm::append_range(decisions.choices, choices);
-    if (narrowed)
-      decisions.choices.push_back(*narrowed);
+/// Says in the plan of `placed` what was chosen beside what its passes say.
+void StepPlanner::describe(const PlacedStep &placed) const {
+  changeDecisions(*placed.planned, [&](Decisions &decisions) {
+    llvm::append_range(decisions.choices, placed.choices);
     if (!loss || loss->pieces.empty())
       return;
-    const bool isWhole = form.lossRows == 0;
-    auto offer = llvm::find_if(loss->pieces,
-                               [&](const LossOffer &each) { return isWhole || each.rows == form.lossRows; });
+    const bool isWhole = placed.form.lossRows == 0;
+    auto offer = llvm::find_if(
+        loss->pieces, [&](const LossOffer &each) { return isWhole || each.rows == placed.form.lossRows; });
     const LossOffer &offered = isWhole || offer == loss->pieces.end() ? loss->pieces.back() : *offer;
     decisions.lossSplit =
         LossSplit{offered.chunks, offered.rows,
@@ -224,7 +232,7 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan() {
   FailureOr<PlacedStep> best = place(*chosen, {});
   if (failed(best) || (memory && failed(placeAgain(*chosen, *best))))
     return failure();
-  describe(*best->planned, best->form);
+  describe(*best);
   return std::move(best->planned);
 }
 

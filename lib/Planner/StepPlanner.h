@@ -40,6 +40,7 @@ struct ChosenStep {
   OwningOpRef<ModuleOp> resident;
   Residency residency;                     ///< nothing of a module that came in phase resident or later
   std::optional<int64_t> leastStride = {}; ///< as PlanSearch has it, where as little is held as can be
+  std::vector<OpenChoice> choices = {};    ///< that were made beside what passes say
 
   /// Whether time was given up for memory.
   bool hasPaid() const;
@@ -50,10 +51,14 @@ struct ChosenStep {
 /// What became of a plan.
 struct PlacedStep {
   StepForm form;
+  std::vector<OpenChoice> choices; ///< as of what was chosen
   OwningOpRef<ModuleOp> planned;
   int64_t arenaBytes = 0, liveBytes = 0; ///< of the device: of the arena, and live at once
   int64_t slowCalls = 0;                 ///< gradients of attention for which cuDNN has no workspace
   int64_t lackBytes = 0;                 ///< that one of them is short of, at most
+
+  /// Whether one of the choices is of `kind`.
+  bool has(ChoiceOf kind) const;
 };
 
 /// Bytes of the device for what is chosen once there are buffers; nothing: what the plan must fit.
@@ -87,12 +92,12 @@ private:
   LogicalResult tryPlace(const ChosenStep &chosen, PlaceBudgets budgets, PlacedStep &best);
   LogicalResult chooseAnew(const ChosenStep &chosen, int64_t budget, PlaceBudgets budgets, PlacedStep &best);
   LogicalResult shrink(const ChosenStep &chosen, PlacedStep &best);
-  FailureOr<int64_t> tryNarrower(StepForm form, ChoiceOf kind, int64_t budget, PlacedStep &best);
+  FailureOr<int64_t> tryNarrower(const ChosenStep &chosen, ChoiceOf kind, int64_t budget, PlacedStep &best);
   LogicalResult narrow(const ChosenStep &chosen, int64_t off, PlacedStep &best);
   LogicalResult placeAgain(const ChosenStep &chosen, PlacedStep &best);
   FailureOr<bool> isBetter(const PlacedStep &a, const PlacedStep &b) const;
   bool fits(const PlacedStep &placed) const { return !memory || placed.arenaBytes <= *memory; }
-  void describe(ModuleOp planned, StepForm form) const;
+  void describe(const PlacedStep &placed) const;
 
   ModuleOp module;
   const Phase from;
@@ -101,9 +106,7 @@ private:
   const std::optional<int64_t> memory;             ///< bytes that a plan must fit
   std::map<StepForm, OwningOpRef<ModuleOp>> forms; ///< in phase fused, or in `from` where that is later
   std::optional<LossResidency> loss;               ///< what losses offer, if that is open or given
-  std::vector<OpenChoice> choices;                 ///< that were made beside what passes say
-  std::optional<OpenChoice> narrowed;
-  int places = 0; ///< that were made
+  int places = 0;                                  ///< that were made
 };
 
 } // namespace mlir::ds
