@@ -3,7 +3,6 @@
 
 #include "StepPlanner.h"
 #include "StepSimulation.h"
-#include "ds/Dialect/Training.h"
 #include "ds/Passes/Phases.h"
 
 using namespace mlir;
@@ -18,20 +17,14 @@ static LogicalResult replace(ModuleOp module, FailureOr<OwningOpRef<ModuleOp>> p
   return success();
 }
 
-/// Says in `planned`, a plan of `model` that tells what pieces of losses are expected to save, what they do
-/// by the plan of the other kind: that of the model with `loss_chunks` set to it.
-static LogicalResult compareLosses(ModuleOp model, ModuleOp planned, const PipelineOptions &options,
-                                   RunPipeline run) {
+/// Says in `planned`, a plan of `planner` that tells what pieces of losses are expected to save, what they do
+/// by the plan of the other kind.
+static LogicalResult compareLosses(StepPlanner &planner, ModuleOp planned) {
   std::optional<LossSplit> split = getDecisions(planned).lossSplit;
   if (!split || !split->outcome)
     return success();
   const bool isWhole = split->outcome->isRefused;
-  OwningOpRef<ModuleOp> other = model.clone();
-  TrainingOptions training = getTraining(*other);
-  training.lossChunks = isWhole ? split->chunks : 1;
-  if (failed(setTraining(*other, training)))
-    return failure();
-  FailureOr<OwningOpRef<ModuleOp>> made = StepPlanner(*other, Phase::Model, options, run).plan();
+  FailureOr<OwningOpRef<ModuleOp>> made = planner.plan(isWhole ? split->rows : 0);
   if (failed(made))
     return failure();
   FailureOr<double> ofThis = predictSeconds(planned), ofOther = predictSeconds(**made);
@@ -49,9 +42,10 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
   FailureOr<Phase> from = phaseOf(module);
   if (failed(from) || *from == Phase::Planned)
     return from;
-  FailureOr<OwningOpRef<ModuleOp>> planned = StepPlanner(module, *from, options, run).plan();
+  StepPlanner planner(module, *from, options, run);
+  FailureOr<OwningOpRef<ModuleOp>> planned = planner.plan();
   if (succeeded(planned) && *from == Phase::Model && options.comparesLosses &&
-      failed(compareLosses(module, **planned, options, run)))
+      failed(compareLosses(planner, **planned)))
     return failure();
   return replace(module, std::move(planned));
 }

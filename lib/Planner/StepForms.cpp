@@ -174,6 +174,8 @@ FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const PlanSear
 
 /// The best choice of a form whose losses are as that asks for.
 FailureOr<ChosenStep> StepPlanner::chooseLoss(bool reducesInEach, const PlanSearch &search) {
+  if (lossRows)
+    return choose({*lossRows, reducesInEach}, search);
   const int64_t chunks = getTraining(module).lossChunks;
   PlanSearch open = search;
   open.offersLoss = from == Phase::Model && chunks != 1;

@@ -225,7 +225,10 @@ void StepPlanner::describe(const PlacedStep &placed) const {
   });
 }
 
-FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan() {
+FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan(std::optional<int64_t> rows) {
+  lossRows = rows;
+  loss.reset();
+  places = 0;
   FailureOr<ChosenStep> chosen = chooseForm();
   if (failed(chosen))
     return failure();

@@ -11,8 +11,8 @@
 //   choose      what is kept of it         fused -> resident, once a budget
 //   place       where everything lies      resident -> planned, three times at most
 //
-// Example: 1.5B parameters on one device of 14 GiB. The whole loss is chosen in 13.9 GiB with 12 layers
-// recomputed, 4 pieces in 13.9 with 9: the pieces are placed, take 13.9 GiB, and that is the plan.
+// Example, with figures made up: on a device of 14 GiB the whole loss is chosen in 13.9 GiB with 12 layers
+// recomputed, 4 pieces in 13.9 with 9. The pieces are placed, take 13.9 GiB, and that is the plan.
 //
 // The price: two forms whose choices take nearly the same are not both placed to find the better one.
 //
@@ -72,8 +72,9 @@ public:
   /// `module` is in any phase before planned, and stays as it is.
   StepPlanner(ModuleOp module, Phase from, const PipelineOptions &options, RunPipeline run);
 
-  /// The fastest plan that fits of those that it makes, else the smallest.
-  FailureOr<OwningOpRef<ModuleOp>> plan();
+  /// The fastest plan that fits of those that it makes, else the smallest; with `rows`, of those with losses
+  /// in pieces of so many, or whole with 0. Each form is made once, however often this is asked.
+  FailureOr<OwningOpRef<ModuleOp>> plan(std::optional<int64_t> rows = {});
   /// A plan in `form` that holds as little as can be at all moments.
   FailureOr<OwningOpRef<ModuleOp>> planLeast(const LeastForm &form);
   /// What is expected of such a plan, and its form.
@@ -106,6 +107,7 @@ private:
   const std::optional<int64_t> memory;             ///< bytes that a plan must fit
   std::map<StepForm, OwningOpRef<ModuleOp>> forms; ///< in phase fused, or in `from` where that is later
   std::optional<LossResidency> loss;               ///< what losses offer, if that is open or given
+  std::optional<int64_t> lossRows;                 ///< of a piece, where that is not to be chosen
   int places = 0;                                  ///< that were made
 };
 

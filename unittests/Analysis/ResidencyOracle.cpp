@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <tuple>
 
 namespace ds::analysis {
 
@@ -21,14 +22,24 @@ struct Branch {
   double priced = 0;                                 ///< at the prices that were found
 };
 
+/// What some values take at least.
+struct Least {
+  std::vector<double> work;   ///< of each resource
+  std::vector<int64_t> bytes; ///< of each row
+  double priced = 0;
+};
+
+/// The row of each moment, by space.
+using RowNumbers = std::vector<std::vector<uint32_t>>;
+
 class Oracle {
 public:
   Oracle(const ResidencyProblem &problem, std::optional<double> above, double near, int64_t mostSteps);
   ResidencyBest run();
 
 private:
-  void addRows();
-  Branch branchOf(int32_t number, const ResidencyWay *way) const;
+  RowNumbers addRows();
+  Branch branchOf(const RowNumbers &rowNumber, int32_t number, const ResidencyWay *way) const;
   double pricedAt(const std::vector<double> &weights, const std::vector<double> &prices,
                   std::vector<double> *work, std::vector<int64_t> *bytes);
   void findPrices();
@@ -44,39 +55,34 @@ private:
   ResidencyBest best;
 
   std::vector<std::vector<Branch>> branches; ///< of each value
-  /// Rows: a moment of a space each, where anything is held by choice.
-  std::vector<int64_t> left;                    ///< bytes of each that are free now
-  std::vector<std::vector<uint32_t>> rowNumber; ///< by space and moment
-  std::vector<double> work;                     ///< of each resource now
+  std::vector<int64_t> left;                 ///< bytes that are free now, of each row: moments that are alike
+  std::vector<double> work;                  ///< of each resource now
   std::vector<int32_t> ways;
   std::vector<bool> isNeeded; ///< read, or an operand of what is recomputed so far: values come last first
-
-  // What values [0, n) take at least.
-  std::vector<std::vector<double>> leastWork;
-  std::vector<std::vector<int64_t>> leastBytes;
-  std::vector<double> leastPriced;
-  double constant = 0; ///< at the prices, whatever is chosen
+  std::vector<Least> least;   ///< of the first values, by their number
+  double constant = 0;        ///< at the prices, whatever is chosen
 };
 
 Oracle::Oracle(const ResidencyProblem &problem, std::optional<double> above, double near, int64_t mostSteps)
     : problem(problem), near(near), mostSteps(mostSteps),
       limit(above ? *above * (1 - near) : std::numeric_limits<double>::infinity()), work(problem.resources),
       ways(problem.values.size(), kNotHad) {
-  addRows();
+  const RowNumbers rowNumber = addRows();
   for (const ResidencyValue &value : problem.values) {
     isNeeded.push_back(value.isRead);
     branches.emplace_back();
     if (!value.isRead)
-      branches.back().push_back(branchOf(kNotHad, nullptr));
+      branches.back().push_back(branchOf(rowNumber, kNotHad, nullptr));
     for (size_t home = 0; home < value.homes.size(); ++home)
-      branches.back().push_back(branchOf(int32_t(home), &value.homes[home]));
+      branches.back().push_back(branchOf(rowNumber, int32_t(home), &value.homes[home]));
     if (value.recompute)
-      branches.back().push_back(branchOf(kRecomputed, &*value.recompute));
+      branches.back().push_back(branchOf(rowNumber, kRecomputed, &*value.recompute));
   }
 }
 
 /// Moments at which the same holds are held are one row, with the fewest bytes that are free at one of them.
-void Oracle::addRows() {
+RowNumbers Oracle::addRows() {
+  RowNumbers rowNumber;
   for (uint32_t space = 0; space < problem.spaces.size(); ++space) {
     const ResidencySpace &of = problem.spaces[space];
     std::vector<bool> isBorder(of.liveBytes.size() + 1);
@@ -99,9 +105,10 @@ void Oracle::addRows() {
       rowNumber.back().push_back(uint32_t(left.size() - 1));
     }
   }
+  return rowNumber;
 }
 
-Branch Oracle::branchOf(int32_t number, const ResidencyWay *way) const {
+Branch Oracle::branchOf(const RowNumbers &rowNumber, int32_t number, const ResidencyWay *way) const {
   Branch branch{number, std::vector<double>(problem.resources.size()), {}};
   if (!way)
     return branch;
@@ -131,19 +138,19 @@ double Oracle::pricedAt(const std::vector<double> &weights, const std::vector<do
       constant -= prices[row] * double(left[row]);
   double sum = constant;
   for (std::vector<Branch> &of : branches) {
-    const Branch *least = nullptr;
+    const Branch *cheapest = nullptr;
     for (Branch &branch : of) {
       branch.priced = std::inner_product(weights.begin(), weights.end(), branch.work.begin(), 0.0);
       for (auto [row, more] : branch.changes)
         branch.priced += prices[row] * double(more);
-      if (!least || branch.priced < least->priced)
-        least = &branch;
+      if (!cheapest || branch.priced < cheapest->priced)
+        cheapest = &branch;
     }
-    sum += least->priced;
+    sum += cheapest->priced;
     for (size_t resource = 0; taken && resource < weights.size(); ++resource)
-      (*taken)[resource] += least->work[resource];
-    for (size_t change = 0; bytes && change < least->changes.size(); ++change)
-      (*bytes)[least->changes[change].first] += least->changes[change].second;
+      (*taken)[resource] += cheapest->work[resource];
+    for (size_t change = 0; bytes && change < cheapest->changes.size(); ++change)
+      (*bytes)[cheapest->changes[change].first] += cheapest->changes[change].second;
   }
   return sum;
 }
@@ -189,44 +196,44 @@ void Oracle::findPrices() {
 
 /// What values before each take at least.
 void Oracle::findLeast() {
-  leastWork.assign(1, std::vector<double>(work.size()));
-  leastBytes.assign(1, std::vector<int64_t>(left.size()));
-  leastPriced.assign(1, 0.0);
+  least.assign(1, {std::vector<double>(work.size()), std::vector<int64_t>(left.size())});
   for (std::vector<Branch> &of : branches) {
-    leastWork.push_back(leastWork.back()), leastBytes.push_back(leastBytes.back());
-    double priced = std::numeric_limits<double>::infinity();
-    std::vector<double> seconds(work.size(), priced);
-    std::vector<int64_t> bytes(left.size(), std::numeric_limits<int64_t>::max());
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    Least here{std::vector<double>(work.size(), kInfinite),
+               std::vector<int64_t>(left.size(), std::numeric_limits<int64_t>::max()), kInfinite};
     for (const Branch &branch : of) {
-      priced = std::min(priced, branch.priced);
-      std::vector<int64_t> here(left.size());
+      here.priced = std::min(here.priced, branch.priced);
+      std::vector<int64_t> bytes(left.size());
       for (auto [row, more] : branch.changes)
-        here[row] = more;
+        bytes[row] = more;
       for (size_t row = 0; row < left.size(); ++row)
-        bytes[row] = std::min(bytes[row], here[row]);
+        here.bytes[row] = std::min(here.bytes[row], bytes[row]);
       for (size_t resource = 0; resource < work.size(); ++resource)
-        seconds[resource] = std::min(seconds[resource], branch.work[resource]);
+        here.work[resource] = std::min(here.work[resource], branch.work[resource]);
     }
-    leastPriced.push_back(leastPriced.back() + priced);
+    Least sum = least.back();
+    sum.priced += here.priced;
     for (size_t row = 0; row < left.size(); ++row)
-      leastBytes.back()[row] += bytes[row];
+      sum.bytes[row] += here.bytes[row];
     for (size_t resource = 0; resource < work.size(); ++resource)
-      leastWork.back()[resource] += seconds[resource];
+      sum.work[resource] += here.work[resource];
+    least.push_back(std::move(sum));
     // The cheapest first: good choices are found early.
-    std::stable_sort(of.begin(), of.end(),
-                     [](const Branch &a, const Branch &b) { return a.priced < b.priced; });
+    std::sort(of.begin(), of.end(), [](const Branch &a, const Branch &b) {
+      return std::tie(a.priced, a.way) < std::tie(b.priced, b.way);
+    });
   }
 }
 
 /// Whether a choice below the limit may be left, with values [0, value) open.
 bool Oracle::mayBeBetter(size_t value, double priced) const {
-  if (constant + priced + leastPriced[value] >= limit)
+  if (constant + priced + least[value].priced >= limit)
     return false;
   for (size_t resource = 0; resource < work.size(); ++resource)
-    if (work[resource] + leastWork[value][resource] >= limit)
+    if (work[resource] + least[value].work[resource] >= limit)
       return false;
   for (size_t row = 0; row < left.size(); ++row)
-    if (leastBytes[value][row] > left[row])
+    if (least[value].bytes[row] > left[row])
       return false;
   return true;
 }

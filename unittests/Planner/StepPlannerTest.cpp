@@ -1,5 +1,6 @@
 //===- StepPlannerTest.cpp - How often a step is placed, and when it fits ---------------===//
 #include "PlanBuffers.h"
+#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Planner/PlanModel.h"
@@ -34,26 +35,41 @@ static std::string makeModel() {
          " dims [0, 1] : tensor<32x256xf32> -> tensor<f32>\nreturn %l : tensor<f32>\n}\n}";
 }
 
+/// A product and its loss, which may be made in two pieces or four.
+static const char *const kLossModel = R"(
+module {
+  ds.state @w role(parameter) trainable init(#ds.init<normal, 0.0, 0.1>) home(device) : tensor<64x4096xf32>
+  func.func @forward(%x: tensor<2048x64xf32> {ds.input = "x"}, %t: tensor<2048xi64> {ds.input = "t"},
+                     %w: tensor<64x4096xf32> {ds.state = @w}) -> tensor<f32> {
+    %y = ds.matmul %x, %w : tensor<2048x64xf32>, tensor<64x4096xf32> -> tensor<2048x4096xf32>
+    %loss, %lse, %count = ds.cross_entropy %y, %t ignore_index -100
+        : (tensor<2048x4096xf32>, tensor<2048xi64>) -> (tensor<f32>, tensor<2048xf32>, tensor<f32>)
+    return %loss : tensor<f32>
+  }
+})";
+
 namespace {
 class StepPlanner : public testing::Test {
 protected:
-  /// Plans the model within `memory` bytes, in the way of `form` if there is one, and counts the pipelines
-  /// that end in phase planned.
-  void plan(int64_t memory, const dialect::LeastForm *form = nullptr) {
+  /// Plans a model within `memory` bytes, in the way of `form` if there is one, and counts pipelines.
+  void plan(int64_t memory, const dialect::LeastForm *form = nullptr) { plan(makeModel(), memory, form, {}); }
+
+  void plan(const std::string &model, int64_t memory, const dialect::LeastForm *form,
+            const dialect::PipelineOptions &options) {
     context.loadDialect<dialect::DsDialect, func::FuncDialect>();
-    module = parseSourceString<ModuleOp>(makeModel(), &context);
+    module = parseSourceString<ModuleOp>(model, &context);
     ASSERT_TRUE(module);
     dialect::Machine machine;
     machine.memory.device = memory;
     ASSERT_TRUE(succeeded(setMachine(*module, machine)));
-    const dialect::PipelineOptions options;
-    plans = 0;
+    plans = forms = 0;
     auto run = [&](llvm::function_ref<void(OpPassManager &)> build, ModuleOp target) {
       PassManager manager(&context);
       build(manager);
       LogicalResult done = manager.run(target);
       auto phase = target->getAttrOfType<dialect::PhaseAttr>(dialect::DsDialect::kPhaseAttr);
       plans += phase && phase.getValue() == dialect::Phase::Planned;
+      forms += phase && phase.getValue() == dialect::Phase::Fused;
       return done;
     };
     ASSERT_TRUE(succeeded(form ? dialect::planLeast(*module, options, run, *form)
@@ -63,7 +79,7 @@ protected:
 
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
-  int plans = 0;
+  int plans = 0, forms = 0; ///< pipelines that end in phase planned, and in phase fused
   int64_t arena = 0;
 };
 } // namespace
@@ -123,4 +139,18 @@ TEST_F(StepPlanner, FitsWhereverTheLeastDoes) {
     plan(memory);
     EXPECT_EQ(arena <= memory, memory == least) << memory;
   }
+}
+
+/// The plan tells what the loss in pieces would save, by a plan of those. What both are made of is made once:
+/// the step with the whole loss and the one with pieces.
+TEST_F(StepPlanner, MakesEachFormOnceForBothKindsOfLoss) {
+  dialect::PipelineOptions options;
+  options.comparesLosses = true;
+  plan(kLossModel, 1 << 30, nullptr, options);
+  const std::optional<dialect::LossSplit> split = dialect::getDecisions(*module).lossSplit;
+  ASSERT_TRUE(split && split->outcome);
+  EXPECT_FALSE(split->outcome->isExpected);
+  EXPECT_GT(split->outcome->savedBytes, 1 << 23); // of 32 MiB of logits
+  EXPECT_EQ(plans, 2);
+  EXPECT_EQ(forms, 2);
 }
