@@ -33,6 +33,8 @@ def run_ds_opt(text, *flags):
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode:
         raise SystemExit(f"ds-opt fails:\n{done.stderr}")
+    if "were counted" in done.stderr:  # what is live in buffers is what was counted before
+        raise SystemExit(f"ds-opt counts differently:\n{done.stderr}")
     return done.stdout.split("// -----")
 
 

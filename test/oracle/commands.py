@@ -12,6 +12,9 @@ def run(*command):
     if done.returncode != 0:
         print(done.stdout)
         sys.exit(f"exit code {done.returncode}")
+    if "were counted to choose what is kept" in done.stdout:
+        print(done.stdout)
+        sys.exit("buffers take another number of bytes than was counted before")
     return done.stdout
 
 

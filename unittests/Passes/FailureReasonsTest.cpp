@@ -52,4 +52,26 @@ TEST(FailureReasons, OfAPassThatHasSpokenThereIsNoOther) {
   EXPECT_EQ(errorsOf(true), std::vector<std::string>{"has too few arguments"});
 }
 
+/// Warns of each function.
+struct WarningPass : PassWrapper<WarningPass, OperationPass<func::FuncOp>> {
+  void runOnOperation() override { getOperation().emitWarning("is long"); }
+};
+
+TEST(FailureReasons, ShowsWarnings) {
+  MLIRContext context;
+  context.loadDialect<func::FuncDialect>();
+  Location loc = UnknownLoc::get(&context);
+  OwningOpRef<ModuleOp> module = ModuleOp::create(loc);
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  auto func = builder.create<func::FuncOp>(loc, "f", builder.getFunctionType({}, {}));
+  builder.setInsertionPointToStart(func.addEntryBlock());
+  builder.create<func::ReturnOp>(loc);
+  PassManager manager(&context);
+  mlir::ds::addFailureReasons(manager);
+  manager.addNestedPass<func::FuncOp>(std::make_unique<WarningPass>());
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(succeeded(manager.run(*module)));
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "warning: is long\n");
+}
+
 } // namespace

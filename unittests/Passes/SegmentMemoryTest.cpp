@@ -162,6 +162,38 @@ TEST_F(SegmentMemory, HasMemoryForWhatIsNew) {
 }
 
 /// A gather that is issued ahead does not stand beside what the use before has of the same parameter.
+// %p is all of a part of %inner, which is a part of %outer; of %q, twice as large, a window is.
+const char *const kJoins = R"mlir(
+  func.func @last(%x: tensor<4x8xf32> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward>} {
+    %p = ds.matmul %x, %x transpose_rhs {ds.work = #ds.work<forward>} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+    %q = ds.matmul %x, %x transpose_lhs {ds.work = #ds.work<forward>} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+    %half = ds.slice %q offsets [0, 0] strides [1, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<4x4xf32>
+    %r = ds.reshape %p : tensor<4x4xf32> -> tensor<2x8xf32>
+    %s = ds.reshape %half : tensor<4x4xf32> -> tensor<2x8xf32>
+    %inner = ds.concat %r, %s dim 0 {ds.work = #ds.work<forward>} : tensor<2x8xf32>, tensor<2x8xf32> -> tensor<4x8xf32>
+    %outer = ds.concat %inner, %x dim 0 {ds.work = #ds.work<forward>} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+    %sum = ds.matmul %outer, %q {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+    return
+  })mlir";
+
+TEST_F(SegmentMemory, LetsPartsLieInJoinsFromTheFirstOn) {
+  read(kJoins);
+  SmallVector<dialect::ConcatOp> joins = llvm::to_vector(func.getOps<dialect::ConcatOp>());
+  const dialect::ValueMemory &outer = memory->memories[*memory->find(joins[1].getResult())];
+  EXPECT_EQ(memoryOf<dialect::MatmulOp>().joined, int32_t(*memory->find(joins[0].getResult())));
+  EXPECT_EQ(memory->memories[*memory->find(joins[0].getResult())].joined,
+            int32_t(*memory->find(joins[1].getResult())));
+  EXPECT_EQ(outer.begin, 0u) << "where what lies in what lies in it is made";
+  // The outer join of 256 bytes alone; then the product that a window is read of; then the sum.
+  EXPECT_EQ(memory->getLiveBytes(), (std::vector<int64_t>{256, 512, 512, 512, 768}));
+}
+
+TEST_F(SegmentMemory, CopiesWindowsIntoJoins) {
+  read(kJoins);
+  auto product = *std::next(func.getOps<dialect::MatmulOp>().begin());
+  EXPECT_EQ(memory->memories[*memory->find(product.getResult())].joined, -1);
+}
+
 TEST_F(SegmentMemory, GathersAgainBehindTheUseBefore) {
   read(kGathers);
   const std::vector<int64_t> live = liveBytes({});

@@ -37,6 +37,10 @@ struct WorkspaceLimits {
 /// What the machine of `module` says of them.
 WorkspaceLimits limitsOf(ModuleOp module);
 
+/// Bytes that cuBLASLt may use on `target` for a product of `elements` elements: sixteen partial results in
+/// f32, for products whose sum is split, and no more than NVIDIA recommends for the architecture.
+uint64_t blasBytes(int64_t elements, StringRef target);
+
 /// Bytes of scratch memory that `call` is to have, or why that is unknown.
 ::ds::Result<uint64_t> workspaceBytes(CallOp call, const WorkspaceLimits &limits);
 /// The same of a call on the host's cores, for any number of them.

@@ -56,6 +56,7 @@ Value BufferEmitter::toContiguous(Value buffer, Location loc) {
 }
 
 Value BufferEmitter::toPrivate(Value buffer, Location loc) {
+  hasCopied = true;
   Value packed = allocate(bufferType(buffer).getTensor(), AllocCategory::Activations, loc,
                           bufferType(buffer).getSpace());
   copy(buffer, packed, loc);

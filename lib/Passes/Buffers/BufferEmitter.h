@@ -41,6 +41,7 @@ private:
 public:
   OpBuilder builder;
   Space space = Space::Device; ///< of what the current op works on
+  bool hasCopied = false;      ///< some value to be packed, or into the place where it is to be in the end
 
   Value createView(Value source, const StridedView &view, Location loc);
   /// `buffer`, or a packed copy of it if it is not contiguous.

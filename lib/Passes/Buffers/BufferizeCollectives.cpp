@@ -48,8 +48,10 @@ void FunctionBufferizer::bufferizeCollective(CollectiveOpInterface op) {
     inputs.push_back(emitter.toContiguous(table.at(operand), op.getLoc()));
   for (OpResult result : op->getResults()) {
     Value buffer = placeCollective(op);
-    if (!bufferType(buffer).isContiguous())
+    if (!bufferType(buffer).isContiguous()) {
       buffer = emitter.allocate(tensorType(result), destinations.categoryOf(result), result.getLoc());
+      emitter.hasCopied = true;
+    }
     outputs.push_back(buffer);
     table.bind(result, buffer);
   }

@@ -32,6 +32,11 @@ unsigned DyingOperands::rankOf(Value input, OpResult result) const {
              : 3;
 }
 
+/// Whether a window of type `part` is all of `root`, in whatever shape.
+static bool isWhole(BufferType part, BufferType root) {
+  return part.isContiguous() && part.getSizeInBytes() == root.getSizeInBytes();
+}
+
 Value DyingOperands::find(OpResult result) const {
   RankedTensorType type = tensorType(result);
   // What storage takes begins at a unit, and a state anywhere.
@@ -40,11 +45,13 @@ Value DyingOperands::find(OpResult result) const {
   for (Value input : FusedOp(op).getInputs())
     if (input.getType() == type)
       inputs[rankOf(input, result)].push_back(input);
-  for (Value input : llvm::concat<Value>(inputs[0], inputs[1], inputs[2], inputs[3]))
-    if (table.diesAt(input, op) && bufferType(table.at(input)).isContiguous() &&
-        table.rootOf(table.at(input)) == table.at(input) && sharers.lookup(table.at(input)) == 1 &&
-        !(isMoved && isa<BlockArgument>(table.at(input))) && readsWhereItWrites(result, input))
-      return table.at(input);
+  for (Value input : llvm::concat<Value>(inputs[0], inputs[1], inputs[2], inputs[3])) {
+    Value buffer = table.at(input), root = table.rootOf(buffer);
+    if (table.diesAt(input, op) && isWhole(bufferType(buffer), bufferType(root)) &&
+        sharers.lookup(root) == 1 && !(isMoved && isa<BlockArgument>(root)) &&
+        readsWhereItWrites(result, input))
+      return buffer;
+  }
   return {};
 }
 

@@ -18,7 +18,6 @@ using namespace mlir::ds;
 /// Puts `func` in order, and gives the spaces of what is not on the device.
 static DenseMap<Value, Space> prepared(func::FuncOp func) {
   DenseMap<Value, Space> spaces = dissolveHostRegions(func);
-  privatizeConstants(func);
   return spaces;
 }
 
@@ -28,7 +27,7 @@ FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, 
       destinations(func, table, emitter, findGradients(func, symbols)),
       staged(func, table, emitter, stagingBytes) {}
 
-LogicalResult FunctionBufferizer::run() {
+FailureOr<bool> FunctionBufferizer::run() {
   table.addArguments(symbols);
   Block &block = func.getBody().front();
   SmallVector<Operation *> tensorOps = llvm::map_to_vector(block, [](Operation &op) { return &op; });
@@ -48,7 +47,7 @@ LogicalResult FunctionBufferizer::run() {
   for (BlockArgument argument : block.getArguments())
     tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
   func.eraseArguments(tensors);
-  return success();
+  return !emitter.hasCopied;
 }
 
 LogicalResult FunctionBufferizer::bufferize(Operation *op) {
@@ -162,6 +161,7 @@ Value FunctionBufferizer::makeCallResult(OpResult result, const LibraryCall &cal
         reshapeView(viewOf(bufferType(buffer)),
                     {tensorType(result).getNumElements() / std::max<int64_t>(shape.back(), 1), shape.back()})
             .has_value();
+  emitter.hasCopied |= !isPlaceable;
   return isPlaceable ? buffer
                      : emitter.allocate(tensorType(result), destinations.categoryOf(result), result.getLoc());
 }
@@ -176,6 +176,7 @@ SmallVector<Value> FunctionBufferizer::placeResults(LibraryOpInterface op, const
     if (!isInPlace || !bufferType(buffer).isContiguous()) {
       Value target = destinations.makeBuffer(op->getResult(result));
       emitter.copy(buffer, target, op->getLoc());
+      emitter.hasCopied = true;
       buffer = target;
     }
     results[result] = buffer;
@@ -287,6 +288,7 @@ LogicalResult FunctionBufferizer::bufferizeReturn(func::ReturnOp op) {
     copies.push_back({table.at(value), target});
     targets.insert(target);
   }
+  emitter.hasCopied |= !copies.empty();
   for (Value &source : llvm::make_first_range(copies))
     if (targets.contains(table.rootOf(source)))
       source = emitter.toPrivate(source, op.getLoc());

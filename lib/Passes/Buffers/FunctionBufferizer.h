@@ -32,8 +32,10 @@ public:
   /// What moves between storage and the device goes through pieces of host memory of `stagingBytes` bytes.
   FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels, int64_t stagingBytes);
 
-  /// Rewrites the function; fails with a diagnostic at the op that has no lowering.
-  LogicalResult run();
+  /// Rewrites the function; fails with a diagnostic at the op that has no lowering. Whether all values lie
+  /// where they are read or returned: none had to be packed, or put into its state at the end, by a copy of
+  /// its own.
+  FailureOr<bool> run();
 
 private:
   LogicalResult bufferize(Operation *op);

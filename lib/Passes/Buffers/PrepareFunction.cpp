@@ -42,29 +42,6 @@ DenseMap<Value, Space> mlir::ds::dissolveHostRegions(func::FuncOp func) {
   return spaces;
 }
 
-/// The first in the block keeps the one that there is; the order in which a value lists its uses is not
-/// printed.
-void mlir::ds::privatizeConstants(func::FuncOp func) {
-  WorkListener listener;
-  OpBuilder builder(func.getContext(), &listener);
-  for (FusedOp op : llvm::make_early_inc_range(func.getOps<FusedOp>())) {
-    if (op.getNumOperands() != 0 || op.getNumResults() != 1)
-      continue;
-    SmallVector<OpOperand *> uses =
-        llvm::map_to_vector(op.getResult(0).getUses(), [](OpOperand &use) { return &use; });
-    llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
-      Operation *first = a->getOwner(), *second = b->getOwner();
-      return first == second ? a->getOperandNumber() < b->getOperandNumber() : first->isBeforeInBlock(second);
-    });
-    for (OpOperand *use : llvm::drop_begin(uses)) {
-      if (!isa<ConcatOp, LibraryOpInterface>(use->getOwner()))
-        continue;
-      builder.setInsertionPoint(use->getOwner());
-      use->set(builder.clone(*op)->getResult(0));
-    }
-  }
-}
-
 /// Adds `gradient`, and what it is made of in the same memory.
 static void addGradient(Value gradient, DenseSet<Value> &gradients) {
   SmallVector<Value> pending = {gradient};

@@ -8,6 +8,7 @@
 #include "FormRegions.h"
 #include "FusionClusters.h"
 #include "OpenRegions.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -20,6 +21,31 @@ namespace mlir::ds {
 
 using namespace mlir;
 using namespace mlir::ds;
+
+/// A constant that several ops read in memory is made for each of them, in the place where it is wanted, and
+/// lives no longer: the 4 KiB of zeros that pad two tensors are not made once and copied twice. The first in
+/// the block keeps the one that there is; the order in which a value lists its uses is not printed.
+static void privatizeConstants(Block &block) {
+  for (FusedOp op : llvm::make_early_inc_range(block.getOps<FusedOp>())) {
+    if (op.getNumOperands() != 0 || op.getNumResults() != 1)
+      continue;
+    SmallVector<OpOperand *> uses =
+        llvm::map_to_vector(op.getResult(0).getUses(), [](OpOperand &use) { return &use; });
+    llvm::sort(uses, [](OpOperand *a, OpOperand *b) {
+      Operation *first = a->getOwner(), *second = b->getOwner();
+      return first == second ? a->getOperandNumber() < b->getOperandNumber() : first->isBeforeInBlock(second);
+    });
+    for (OpOperand *use : llvm::drop_begin(uses)) {
+      Operation *reader = use->getOwner();
+      if (!isa<ConcatOp, LibraryOpInterface>(reader))
+        continue;
+      auto own = cast<FusedOp>(OpBuilder(reader).clone(*op));
+      clearWork(own);
+      copyWork(reader, own);
+      use->set(own.getResult(0));
+    }
+  }
+}
 
 /// Fuses what `block` holds; fails where it has a cycle.
 static LogicalResult fuseBlock(Block &block) {
@@ -38,7 +64,10 @@ static LogicalResult fuseBlock(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
     if (copied.contains(&op) && op.use_empty())
       op.erase();
-  return sortStably(block);
+  if (failed(sortStably(block)))
+    return failure();
+  privatizeConstants(block);
+  return success();
 }
 
 namespace {

@@ -22,6 +22,8 @@ namespace mlir::ds {
 
 class OpenRegions {
 public:
+  /// Takes none apart: each is a command.
+  OpenRegions() = default;
   /// Takes the regions of `block` apart.
   explicit OpenRegions(Block &block);
 
@@ -36,7 +38,7 @@ public:
   LogicalResult close();
 
 private:
-  Block *block;
+  Block *block = nullptr;
   unsigned count = 0;
   DenseMap<Operation *, unsigned> regions;
 };

@@ -103,6 +103,12 @@ SmallVector<Value> mlir::ds::findLayerEnds(ArrayRef<Value> narrow) {
   return ends;
 }
 
+RecomputeRules RecomputeRules::nothing() {
+  RecomputeRules rules;
+  rules.extent = Extent::Nothing;
+  return rules;
+}
+
 RecomputeRules RecomputeRules::between(ArrayRef<Value> borders) {
   RecomputeRules rules;
   rules.extent = Extent::Groups;
@@ -149,8 +155,9 @@ static bool isRecomputable(Operation *op) {
 
 bool RecomputeRules::mayRecompute(Operation *op) const {
   if (isCheap(op))
-    return !borders.contains(op);
+    return extent != Extent::Nothing && !borders.contains(op);
   switch (extent) {
+  case Extent::Nothing:
   case Extent::Cheap:
     return false;
   case Extent::Named:

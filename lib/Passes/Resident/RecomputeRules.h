@@ -34,6 +34,8 @@ class RecomputeRules {
 public:
   /// Cheap ops alone.
   RecomputeRules() = default;
+  /// Nothing: what is recomputed has been chosen.
+  static RecomputeRules nothing();
   /// All that is pure before the last of `borders`, which are in the order of their ops.
   static RecomputeRules between(ArrayRef<Value> borders);
   /// The same, and it must be. With `layers`, numbers of them, only what lies in those.
@@ -49,10 +51,10 @@ public:
   /// Whether `op` makes what a group that is recomputed is made of.
   bool isCheckpoint(Operation *op) const { return borders.contains(op) && op != last; }
   /// Whether more than cheap ops may be recomputed.
-  bool recomputesCalls() const { return extent != Extent::Cheap; }
+  bool recomputesCalls() const { return extent > Extent::Cheap; }
 
 private:
-  enum class Extent { Cheap, Named, Groups };
+  enum class Extent { Nothing, Cheap, Named, Groups };
   bool isInReach(Operation *op) const;
 
   Extent extent = Extent::Cheap;

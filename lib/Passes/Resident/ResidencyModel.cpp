@@ -4,10 +4,8 @@
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
-#include "ds/Passes/AttentionWorkspace.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
-#include "ds/Runtime/Program/AttentionPieces.h"
 
 #include <numeric>
 
@@ -115,6 +113,8 @@ void ResidencyModel::addSegment(func::FuncOp func, const OpenRegions &regions, c
   std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
   auto rules = std::make_unique<RecomputeRules>(makeRules(func));
   SegmentMemory memory(func, regions, *rules, symbols);
+  if (isForCuda(func->getParentOfType<ModuleOp>()))
+    layRowsApart(memory);
   segments.push_back(
       {func, std::move(rules), std::move(memory), uint32_t(live.size()), double(runsPerStep(func))});
   Segment &segment = segments.back();
@@ -154,42 +154,6 @@ void ResidencyModel::addLiveBytes(const Segment &segment) {
   int64_t bytes = 0;
   for (size_t moment = 0; moment <= segment.memory.commands.size(); ++moment)
     problem.spaces[kDevice].liveBytes[segment.begin + moment] += bytes += change[moment];
-}
-
-/// What the workspace of an attention or its gradient depends on besides sizes.
-template <typename AttentionOpT>
-static ::ds::rt::AttentionForm attentionForm(AttentionOpT op, bool isGradient) {
-  const bool isFast = getMachine(op->template getParentOfType<ModuleOp>()).hasFastAttention;
-  return {isGradient,
-          op.getCausal(),
-          isFast,
-          op.getWindow(),
-          op.getDropout().has_value(),
-          op.getSlopes() != nullptr};
-}
-
-/// What cuDNN will be given for an attention of 16 bits: what dropout leaves of a piece, and little else.
-static int64_t forwardBytes(AttentionOp op, uint64_t usual) {
-  if (tensorType(op.getQuery()).getElementTypeBitWidth() != 16 || !op.getDropout() || hasScoreForm(op))
-    return 0;
-  const auto pieces = ::ds::rt::attentionPieces(sizesOf(op), attentionForm(op, /*isGradient=*/false),
-                                                std::max<uint64_t>(1, usual));
-  return pieces ? static_cast<int64_t>(pieces->workspaceBytes) : 0;
-}
-
-/// What libraries will be given beside their operands, on a GPU: there budgets are known without asking them.
-void ResidencyModel::addWorkspaces(uint32_t index) {
-  Segment &segment = segments[index];
-  for (uint32_t moment = 0; moment < segment.memory.commands.size(); ++moment) {
-    if (auto product = dyn_cast<MatmulOp>(segment.memory.commands[moment].front()))
-      problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
-          std::min<int64_t>(32 << 20, 64 * tensorType(product.getResult()).getNumElements());
-    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.commands[moment].front()))
-      addPieces(gradient, index, moment);
-    if (auto forward = dyn_cast<AttentionOp>(segment.memory.commands[moment].front()))
-      problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
-          forwardBytes(forward, limits.attentionBytes);
-  }
 }
 
 /// Whether anything of forward may go to the host, so that its copies count.
@@ -289,37 +253,6 @@ void ResidencyModel::addChoice(uint32_t index, const ForwardChoice &choice) {
   segment.values[choice.memory] = problem.values.size();
   problem.values.push_back(std::move(value));
   choices.push_back({index, choice.memory, {}, nullptr, std::move(refused)});
-}
-
-/// Attention's gradient is computed in pieces of the usual size or smaller ones, which ds-assign-workspaces
-/// takes where there is no room for larger ones; where there is none for the smallest, by other kernels.
-void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment) {
-  const Segment &segment = segments[index];
-  if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16 || hasScoreForm(gradient) ||
-      lacksGradientEngine(gradient))
-    return; // cuDNN is not asked for it
-  const ::ds::rt::AttentionSizes sizes = sizesOf(gradient);
-  const ::ds::rt::AttentionForm form = attentionForm(gradient, /*isGradient=*/true);
-  analysis::ResidencyValue value;
-  value.isRead = true;
-  int64_t last = kNoLimit;
-  for (uint64_t piece = std::max<uint64_t>(1, limits.attentionBytes); piece > 0;
-       piece = llvm::bit_floor(piece) / 2) {
-    auto pieces = ::ds::rt::attentionPieces(sizes, form, piece);
-    if (!pieces)
-      return;
-    const auto bytes = int64_t(pieces->workspaceBytes);
-    if (bytes >= last)
-      continue;
-    last = bytes;
-    double count = double(sizes.batch / pieces->batch) * double(sizes.groups / pieces->groups);
-    const uint32_t at = segment.begin + moment;
-    value.homes.push_back(
-        {{{kDevice, bytes, at, at + 1}}, chargesOf(segment, 0, count * costs.launchSeconds())});
-  }
-  value.homes.push_back({{}, chargesOf(segment, 0, costs.slowAttentionSeconds(gradient))});
-  problem.values.push_back(std::move(value));
-  choices.push_back({index, {}, {}, gradient});
 }
 
 void ResidencyModel::addForward(uint32_t index) {

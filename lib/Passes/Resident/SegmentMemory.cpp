@@ -2,6 +2,7 @@
 #include "SegmentMemory.h"
 
 #include "Fusing/FusionDomain.h"
+#include "ds/Cost/RowPitch.h"
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
@@ -9,12 +10,16 @@
 
 #include "llvm/ADT/SetVector.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::ds;
 
 OpForm mlir::ds::formOf(Operation *op) {
-  if (isa<ReshapeOp, TransposeOp, SliceOp, SplitOp>(op))
+  if (isa<ReshapeOp, TransposeOp, SliceOp, SplitOp, AfterOp>(op))
     return OpForm::View;
+  if (isa<LocalShardOp>(op)) // a copy where it becomes a state
+    return llvm::any_of(op->getUsers(), llvm::IsaPred<func::ReturnOp>) ? OpForm::Call : OpForm::View;
   // Asked of the name: a cast, which is not needed for most ops, costs more than all else here.
   if (!op->getName().hasInterface<FusableOpInterface>())
     return OpForm::Call;
@@ -39,10 +44,12 @@ LocalShardOp mlir::ds::findPartOf(AllGatherOp gather) {
 }
 
 /// Whether `value`, or what products add to it in its place, is a state's new value, which is made there.
-bool SegmentMemory::isMadeInState(Value value) const {
-  for (Operation *user : value.getUsers())
-    if (isa<func::ReturnOp>(user))
+static bool isMadeInState(Value value) {
+  for (Operation *user : value.getUsers()) {
+    auto reshape = dyn_cast<ReshapeOp>(user);
+    if (isa<func::ReturnOp>(user) || (reshape && isMadeInState(reshape.getResult())))
       return true;
+  }
   auto library = value.hasOneUse() ? dyn_cast<LibraryOpInterface>(*value.user_begin()) : LibraryOpInterface();
   if (!library)
     return false;
@@ -82,6 +89,12 @@ std::optional<uint32_t> SegmentMemory::find(Value value) const {
   return it == indices.end() ? std::nullopt : std::optional(it->second);
 }
 
+/// Whether `op`, of a region, makes a constant that others read in memory.
+static bool isStoredConstant(Operation &op, const OpenRegions &regions) {
+  return regions.find(&op) &&
+         llvm::any_of(op.getUsers(), [&](Operation *user) { return !regions.areTogether(&op, user); });
+}
+
 /// Gives the op a moment and its results memory.
 void SegmentMemory::addOp(Operation &op) {
   const OpForm form = forms[&op] = formOf(&op);
@@ -97,7 +110,8 @@ void SegmentMemory::addOp(Operation &op) {
     if (form == OpForm::View) {
       if (std::optional<uint32_t> memory = find(op.getOperand(0)))
         indices[result] = *memory;
-    } else if (!op.hasTrait<OpTrait::ConstantLike>() && isa<RankedTensorType>(result.getType())) {
+    } else if (isa<RankedTensorType>(result.getType()) &&
+               (!op.hasTrait<OpTrait::ConstantLike>() || isStoredConstant(op, regions))) {
       addResult(result, form);
     }
   }
@@ -178,18 +192,39 @@ void SegmentMemory::followReads(Operation &op) {
     followRead(op, operand);
 }
 
-/// Lets what a join is made of lie in it: its memory is taken from the first part on.
+/// What `value`, which a library call makes in the place of an operand that nothing else reads, is made in
+/// the place of; null where it is made by others.
+static Value madeInPlaceOf(Value value) {
+  auto library = value.getDefiningOp<LibraryOpInterface>();
+  if (!library)
+    return {};
+  for (auto [result, operand] : library.getLibraryCall().inPlace)
+    if (library->getResult(result) == value && library->getOperand(operand).hasOneUse())
+      return library->getOperand(operand);
+  return {};
+}
+
+/// Lets what a join is made of lie in it, with what was added to that in its place before: the join's memory
+/// is taken from the first of it on, for as long as any of it is read. What it is made of twice is copied.
 void SegmentMemory::join(Operation &op) {
-  if (knownForm(op) != OpForm::Join)
+  if (!isa<ConcatOp>(op))
     return;
   const uint32_t whole = *find(op.getResult(0));
-  for (Value operand : op.getOperands()) {
-    std::optional<uint32_t> part = find(operand);
-    if (!part || memories[*part].joined >= 0 || memories[*part].isForward != memories[whole].isForward)
-      continue;
-    memories[*part].joined = int32_t(whole);
-    memories[whole].begin = std::min(memories[whole].begin, memories[*part].begin);
-    memories[whole].end = std::max(memories[whole].end, memories[*part].end);
+  for (Value operand : op.getOperands())
+    for (Value made = operand; made && llvm::count(op.getOperands(), operand) == 1;
+         made = madeInPlaceOf(rootOf(made)))
+      joinPart(made, whole);
+}
+
+void SegmentMemory::joinPart(Value value, uint32_t whole) {
+  std::optional<uint32_t> part = find(value);
+  if (!part || !isWhole(value) || memories[*part].joined >= 0 ||
+      memories[*part].isForward != memories[whole].isForward)
+    return;
+  memories[*part].joined = int32_t(whole);
+  for (auto in = int32_t(whole); in >= 0; in = memories[in].joined) { // a join may lie in another
+    memories[in].begin = std::min(memories[in].begin, memories[*part].begin);
+    memories[in].end = std::max(memories[in].end, memories[*part].end);
   }
 }
 
@@ -212,9 +247,17 @@ void SegmentMemory::takeOver(uint32_t made, Value operand, Operation &reader) {
   if (operand.getType() == memories[made].value.getType())
     memories[made].isInState |= ending.contains(operand);
   std::optional<uint32_t> read = find(operand);
-  if (read && *read != made && endsAt(reader, memories[*read]) &&
-      memories[*read].bytes >= memories[made].bytes)
+  const bool isOwn = read && *read != made && memories[*read].joined < 0; // not a part of a larger memory
+  if (isOwn && endsAt(reader, memories[*read]) && memories[*read].bytes >= memories[made].bytes) {
     memories[made].isInPlace = true;
+    memories[made].isInState |= memories[*read].isInState;
+  }
+}
+
+/// Whether `operand` is all of what lies in its memory.
+bool SegmentMemory::isWhole(Value operand) const {
+  std::optional<uint32_t> read = find(operand);
+  return !read || memories[*read].bytes == byteSize(operand);
 }
 
 void SegmentMemory::markInPlace(ArrayRef<Operation *> command) {
@@ -227,7 +270,7 @@ void SegmentMemory::markInPlace(ArrayRef<Operation *> command) {
         takeOver(*made, command.front()->getOperand(operand), *command.front());
     return;
   }
-  if (!regions.find(command.front()))
+  if (!regions.find(command.front()) && !isa<FusedOp>(command.front()))
     return;
   // Of a region: each result takes the place of one operand of its type.
   DenseSet<Operation *> members(command.begin(), command.end());
@@ -237,20 +280,22 @@ void SegmentMemory::markInPlace(ArrayRef<Operation *> command) {
       if (!members.contains(operand.getDefiningOp()))
         operands.insert({operand, op});
   DenseSet<Value> taken;
-  for (Operation *op : command) {
-    std::optional<uint32_t> made = find(op->getResult(0));
-    if (!made || !memories[*made].isStored)
-      continue;
+  auto place = [&](Value result) {
+    std::optional<uint32_t> made = find(result);
+    if (!made || !memories[*made].isStored || memories[*made].bytes == 0) // a state's place is there
+      return;
     for (auto [operand, reader] : operands) {
-      if (operand.getType() != op->getResult(0).getType() || taken.contains(operand))
+      if (operand.getType() != result.getType() || taken.contains(operand) || !isWhole(operand))
         continue;
       takeOver(*made, operand, *reader);
       if (!memories[*made].isInPlace && !memories[*made].isInState)
         continue;
       taken.insert(operand);
-      break;
+      return;
     }
-  }
+  };
+  for (Operation *op : command)
+    llvm::for_each(op->getResults(), place);
 }
 
 /// Lets what each rank has lie in one memory with what they add up to, where a collective puts the one in the
@@ -268,5 +313,59 @@ void SegmentMemory::shareCollective(Operation &op) {
     memories[*made].joined = int32_t(*read);
     for (int32_t in = int32_t(*read); in >= 0; in = memories[in].joined)
       memories[in].end = std::max(memories[in].end, memories[*made].end);
+  }
+}
+
+std::vector<int64_t> SegmentMemory::getLiveBytes() const {
+  std::vector<uint32_t> ends;
+  for (const ValueMemory &memory : memories)
+    ends.push_back(std::max(memory.end, memory.isRead ? memory.lastRead : 0));
+  for (size_t part = 0; part < memories.size(); ++part) // a join lasts as long as any of its parts
+    for (int32_t in = memories[part].joined; in >= 0; in = memories[in].joined)
+      ends[in] = std::max(ends[in], ends[part]);
+  std::vector<int64_t> live(commands.size() + 2, 0);
+  for (auto [memory, end] : llvm::zip_equal(memories, ends)) {
+    if ((!memory.isStored && !memory.isRead) || memory.joined >= 0 || memory.isInState)
+      continue;
+    const uint32_t begin = memory.begin + memory.isInPlace;
+    live[begin] += memory.bytes;
+    live[std::max(begin, end + 1)] -= memory.bytes;
+  }
+  std::partial_sum(live.begin(), live.end(), live.begin());
+  live.resize(commands.size());
+  return live;
+}
+
+/// Whether `use` is by an op that walks rows of its last dimension, as a product or a loss does.
+static bool takesRows(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (isa<MatmulOp>(op))
+    return use.getOperandNumber() < 2;
+  return isa<CrossEntropyOp, CrossEntropyGradOp>(op) && use.getOperandNumber() == 0;
+}
+
+/// Whether all that makes or reads `value`, be it in another shape of the same rows, walks its rows.
+static bool isOfRows(Value value) {
+  const int64_t columns = tensorType(value).getShape().back();
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    auto reshape = dyn_cast<ReshapeOp>(use.getOwner());
+    return reshape ? reshape.getType().getRank() > 1 && reshape.getType().getShape().back() == columns &&
+                         isOfRows(reshape.getResult())
+                   : takesRows(use);
+  });
+}
+
+void mlir::ds::layRowsApart(SegmentMemory &of) {
+  for (ValueMemory &memory : of.memories) {
+    auto product = memory.value.getDefiningOp<MatmulOp>();
+    const bool isMadeByRows = product ? product.getLibraryCall().takesStrides
+                                      : isa<CrossEntropyGradOp>(memory.value.getDefiningOp());
+    RankedTensorType type = tensorType(memory.value);
+    if (!isMadeByRows || memory.bytes == 0 || memory.joined >= 0 || type.getRank() < 2 ||
+        !isOfRows(memory.value))
+      continue;
+    const int64_t columns = type.getShape().back();
+    if (std::optional<int64_t> pitch = ::ds::cost::rowPitch(columns, type.getElementTypeBitWidth() / 8))
+      memory.bytes = memory.bytes / columns * *pitch;
   }
 }

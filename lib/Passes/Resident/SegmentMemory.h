@@ -79,6 +79,9 @@ public:
   /// Of the memory that `value` lies in; none of arguments and constants.
   std::optional<uint32_t> find(Value value) const;
   uint32_t momentOf(Operation *op) const { return moments.lookup(op); }
+  /// Bytes of the device that the values take at each moment if each is read where it says, and nothing is
+  /// recomputed or moved.
+  std::vector<int64_t> getLiveBytes() const;
 
   std::vector<ValueMemory> memories;
   /// What each command computes, by moment: an op, or those of a region.
@@ -95,8 +98,9 @@ private:
   void followRead(Operation &op, Value operand);
   void followRepeats(Operation &op, ValueMemory &memory);
   void join(Operation &op);
+  void joinPart(Value value, uint32_t whole);
   bool endsAt(Operation &op, const ValueMemory &memory) const;
-  bool isMadeInState(Value value) const;
+  bool isWhole(Value operand) const;
   void shareCollective(Operation &op);
   void findEnding(const SymbolTable &symbols);
   void takeOver(uint32_t made, Value operand, Operation &reader);
@@ -110,6 +114,10 @@ private:
   DenseMap<Operation *, OpForm> forms;
   DenseSet<Value> ending; ///< arguments: states of the device that end with the function, at their only use
 };
+
+/// Counts in `memory` what will lie between rows that products and losses alone read, as ds-align-rows lays
+/// them.
+void layRowsApart(SegmentMemory &memory);
 
 } // namespace mlir::ds
 

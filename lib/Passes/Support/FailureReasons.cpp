@@ -18,6 +18,10 @@ class FailureReasons : public PassInstrumentation {
 public:
   explicit FailureReasons(MLIRContext *context)
       : handler(context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Warning) { // which a context keeps to itself
+            llvm::errs() << "warning: " << diagnostic << "\n";
+            return success();
+          }
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
             hasError = true;
           return failure(); // it is still to be shown

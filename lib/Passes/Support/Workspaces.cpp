@@ -35,19 +35,17 @@ static ::ds::Result<uint64_t> scratchBytes(CallOp op, uint32_t threads) {
 
 static_assert(kCudaAlignment % rt::kAttentionAlignment == 0);
 
-/// Bytes that cuBLASLt may use for `call`: sixteen partial results in f32 of products whose sum is split, and
-/// no more than NVIDIA recommends for the architecture.
-static uint64_t blasBudget(CallOp call, StringRef target) {
-  auto result = cast<BufferType>(call.getBuffers()[2].getType()).getTensor();
-  uint64_t partials = 16 * sizeof(float) * static_cast<uint64_t>(result.getNumElements());
-  uint64_t most = uint64_t(target == "cuda:sm_90" ? 32 : 4) << 20;
+uint64_t mlir::ds::blasBytes(int64_t elements, StringRef target) {
+  const uint64_t partials = 16 * sizeof(float) * static_cast<uint64_t>(elements);
+  const uint64_t most = uint64_t(target == "cuda:sm_90" ? 32 : 4) << 20;
   return std::min(most, llvm::alignTo(partials, kCudaAlignment));
 }
 
 /// Bytes that `call`, a product, may use: cuBLASLt's, and before them those of copies on which it is faster,
 /// where there is room for both.
 static uint64_t productBytes(CallOp call, const WorkspaceLimits &limits) {
-  const uint64_t library = blasBudget(call, getTarget(call->getParentOfType<ModuleOp>()));
+  const int64_t elements = cast<BufferType>(call.getBuffers()[2].getType()).getTensor().getNumElements();
+  const uint64_t library = blasBytes(elements, getTarget(call->getParentOfType<ModuleOp>()));
   if (!findPackedRows(call)) // as most: rates need not be read
     return library;
   const FailureOr<::ds::cost::Rates> rates = readRates(call);
