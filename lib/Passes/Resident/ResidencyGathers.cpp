@@ -81,7 +81,11 @@ void ResidencyModel::delayCollectives(Segment &segment) {
     }
     Gathered &gathered = gathers[state.getAttr()];
     memory.begin = std::max(memory.begin, std::min(moment, behindLastUse(gathered, segment)));
+    // What is loaded for the gather alone comes with it.
+    if (std::optional<uint32_t> shard = segment.memory.find(op->getOperand(0)))
+      segment.memory.memories[*shard].begin = std::min(segment.memory.memories[*shard].begin, memory.begin);
     gathered.bytes = memory.bytes, gathered.elements = elements, gathered.seconds = seconds;
+    gathered.isLoaded |= isa_and_nonnull<LoadOp>(op->getOperand(0).getDefiningOp());
     gathered.uses.emplace_back(segments.size() - 1, result);
   }
 }
@@ -195,6 +199,8 @@ void ResidencyModel::addGathers(const SymbolTable &symbols) {
     };
     // What is kept of the first micro-step's gather is there only then: nothing gathers it for all of them.
     const bool isSecondary = symbols.lookup<StateOp>(state).getGatheredFrom().has_value();
+    // What is loaded for each gather is another value each time to those that place them.
+    mayKeepWithin &= !gathered.isLoaded;
     if (isInSeveral && mayKeepAll && mayKeepWithin && !isSecondary)
       addHome(Stay::Step, std::move(whole), gathered.seconds);
     if (!gaps.empty() && mayKeepWithin)

@@ -150,6 +150,7 @@ private:
   struct Gathered {
     int64_t bytes = 0, elements = 0;
     double seconds = 0;
+    bool isLoaded = false;                           ///< its shard, from another space
     std::vector<std::pair<uint32_t, uint32_t>> uses; ///< segment, memory; in order
   };
 

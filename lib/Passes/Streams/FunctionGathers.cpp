@@ -88,9 +88,29 @@ analysis::GatherUse FunctionGathers::useOf(CommunicateOp gather, Operation *repl
   return {std::min(first, last), std::max(last, first == begin ? begin + 1 : last)};
 }
 
+/// The transfer that brings what `gather` reads, for it alone, from a state that nothing before it writes: it
+/// may go wherever the gather does. Null where there is none.
+TransferOp FunctionGathers::findLoad(CommunicateOp gather) const {
+  const Value shard = windowOf(gather.getInputs()[0]).root;
+  auto written = writes.find(shard);
+  if (!shard.getDefiningOp<AllocOp>() || written == writes.end() || written->second.size() != 1)
+    return {};
+  auto load = dyn_cast<TransferOp>(written->second.front().command);
+  const bool isFixed = !load || llvm::any_of(accessesOf(load), [&](const BufferAccess &access) {
+    if (access.isWrite)
+      return false;
+    auto source = writes.find(access.root);
+    return !isa<BlockArgument>(access.root) ||
+           (source != writes.end() && source->second.front().command->isBeforeInBlock(load));
+  });
+  return isFixed ? TransferOp() : load;
+}
+
 /// The compute command behind the last command that writes what `gather` reads, which may be a transfer that
 /// brings it to the device.
 int64_t FunctionGathers::earliestIssue(CommunicateOp gather) const {
+  if (findLoad(gather))
+    return 0;
   BufferAccess shard = windowOf(gather.getInputs()[0]);
   int64_t earliest = 0;
   if (auto known = writes.find(shard.root); known != writes.end())
@@ -117,6 +137,8 @@ void FunctionGathers::addGather(CommunicateOp gather) {
   value.state = getStateOf(func, value.shard.root);
   value.type = cast<BufferType>(gather.getOutputs()[0].getType());
   value.earliest = earliestIssue(gather);
+  if (findLoad(gather))
+    value.loadedBytes = cast<BufferType>(gather.getInputs()[0].getType()).getSizeInBytes();
   value.replacer = findReplacer(gather);
   value.hasPlace = isa<BlockArgument>(gather.getOutputs()[0]);
   // Planned times are doubled, as a machine that does other things as well may take them.
@@ -147,7 +169,7 @@ bool FunctionGathers::changes(const GatheredValue &value) const {
 }
 
 /// Issues `gather` before a compute command, and before what changes the shard: a transfer that stands before
-/// that command may.
+/// that command may. What brings the shard goes with it.
 void FunctionGathers::issueBefore(const GatheredValue &value, CommunicateOp gather, int64_t command) {
   Operation *target = compute[command];
   if (value.replacer && value.replacer->isBeforeInBlock(target))
@@ -159,6 +181,8 @@ void FunctionGathers::issueBefore(const GatheredValue &value, CommunicateOp gath
     target = wait;
   }
   gather->moveBefore(target);
+  if (TransferOp load = findLoad(gather); load && gather->isBeforeInBlock(load))
+    load->moveBefore(gather);
 }
 
 /// Erases `gather`; what it brought is in `place`.

@@ -30,6 +30,7 @@ struct GatheredValue {
   int64_t earliest = 0;          ///< the compute command behind the last one that changes the shard before
   Operation *replacer = nullptr; ///< the first command behind that changes the shard; null where none does
   bool hasPlace = false;         ///< it is gathered into a state's memory
+  int64_t loadedBytes = 0;       ///< of the shard, where that is loaded for each gather
   std::vector<::ds::analysis::GatherUse> uses; ///< in compute commands
   SmallVector<SmallVector<CommunicateOp>> gathers;
 };
@@ -62,6 +63,7 @@ private:
   void findCommands();
   void addGather(CommunicateOp gather);
   ::ds::analysis::GatherUse useOf(CommunicateOp gather, Operation *replacer) const;
+  TransferOp findLoad(CommunicateOp gather) const;
   int64_t earliestIssue(CommunicateOp gather) const;
   Operation *findReplacer(CommunicateOp gather) const;
   void issueBefore(const GatheredValue &value, CommunicateOp gather, int64_t command);

@@ -122,7 +122,7 @@ void GatherScheduler::addFunction(size_t index) {
     JoinedValue *joined = findSame(index, value, entry);
     if (!joined) {
       values.emplace_back();
-      problem.values.push_back({value.hasPlace ? 0 : value.type.getSizeInBytes(),
+      problem.values.push_back({(value.hasPlace ? 0 : value.type.getSizeInBytes()) + value.loadedBytes,
                                 value.type.getTensor().getNumElements(),
                                 value.seconds,
                                 begin + value.earliest,
