@@ -13,6 +13,7 @@
 // row. Such a kernel is made anew for buffers of the new strides.
 //
 //===---------------------------------------------------------------------------===//
+#include "Support/JoinKernels.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Cost/RowPitch.h"
 #include "ds/Dialect/Machine.h"
@@ -178,7 +179,6 @@ static ArrayAttr typesOf(LaunchOp launch) {
 static void renewKernels(ModuleOp module, SymbolTable &symbols) {
   DenseMap<std::pair<Operation *, Attribute>, StringAttr> renewed; // kernel and types -> its symbol
   llvm::SetVector<Operation *> replaced;
-  DenseSet<StringRef> launched;
   module.walk([&](LaunchOp launch) {
     auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
     if (kernel && !kernel.isDynamic() && kernel.getBuffers() != typesOf(launch)) {
@@ -191,11 +191,8 @@ static void renewKernels(ModuleOp module, SymbolTable &symbols) {
       launch.setKernel(name);
       replaced.insert(kernel);
     }
-    launched.insert(launch.getKernel());
   });
-  for (Operation *kernel : replaced)
-    if (!launched.contains(cast<KernelOp>(kernel).getSymName()))
-      symbols.erase(kernel);
+  eraseIdle(replaced, module, symbols);
 }
 
 namespace {

@@ -109,8 +109,6 @@ TransferOp FunctionGathers::findLoad(CommunicateOp gather) const {
 /// The compute command behind the last command that writes what `gather` reads, which may be a transfer that
 /// brings it to the device.
 int64_t FunctionGathers::earliestIssue(CommunicateOp gather) const {
-  if (findLoad(gather))
-    return 0;
   BufferAccess shard = windowOf(gather.getInputs()[0]);
   int64_t earliest = 0;
   if (auto known = writes.find(shard.root); known != writes.end())
@@ -136,9 +134,10 @@ void FunctionGathers::addGather(CommunicateOp gather) {
   value.shard = windowOf(gather.getInputs()[0]);
   value.state = getStateOf(func, value.shard.root);
   value.type = cast<BufferType>(gather.getOutputs()[0].getType());
-  value.earliest = earliestIssue(gather);
   if (findLoad(gather))
     value.loadedBytes = cast<BufferType>(gather.getInputs()[0].getType()).getSizeInBytes();
+  else
+    value.earliest = earliestIssue(gather);
   value.replacer = findReplacer(gather);
   value.hasPlace = isa<BlockArgument>(gather.getOutputs()[0]);
   // Planned times are doubled, as a machine that does other things as well may take them.

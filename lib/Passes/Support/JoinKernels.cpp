@@ -97,6 +97,8 @@ LaunchOp joinLaunches(LaunchOp first, LaunchOp second, const Sources &sources, K
 bool hasTwoStages(KernelOp kernel) { return stagesOf(kernel.getBody().front()).size() > 1; }
 
 void eraseIdle(const llvm::SetVector<Operation *> &kernels, ModuleOp module, SymbolTable &symbols) {
+  if (kernels.empty())
+    return;
   DenseSet<StringAttr> launched;
   module.walk([&](LaunchOp launch) { launched.insert(launch.getKernelAttr().getAttr()); });
   for (Operation *kernel : kernels)
