@@ -16,7 +16,6 @@
 #include "Support/JoinKernels.h"
 #include "ds/Codegen/KernelStages.h"
 #include "ds/Dialect/Machine.h"
-#include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -34,12 +33,7 @@ using namespace mlir::ds;
 
 /// Whether the second launch has to do with what the first reads and writes by its `sources` alone.
 static bool areOtherwiseApart(LaunchOp first, LaunchOp second, const Sources &sources) {
-  SmallVector<BufferAccess> others;
-  for (auto [input, source] : llvm::zip_equal(second.getInputs(), sources))
-    if (!source) {
-      others.push_back(windowOf(input));
-      others.back().isRead = true;
-    }
+  SmallVector<BufferAccess> others = readsBeside(second, sources);
   for (Value output : second.getOutputs()) {
     others.push_back(windowOf(output));
     others.back().isWrite = true;

@@ -2,7 +2,6 @@
 #include "ScalarLaunches.h"
 
 #include "Support/JoinKernels.h"
-#include "ds/Passes/BufferAccess.h"
 
 namespace mlir::ds {
 
@@ -25,17 +24,12 @@ static void sink(LaunchOp launch) {
 /// Whether all that the second launch reads of what the first writes is one of the first's results, whole, so
 /// that loading everything first changes nothing.
 static bool readsWholeResults(LaunchOp first, LaunchOp second, const Sources &sources) {
-  SmallVector<BufferAccess> written, others;
+  SmallVector<BufferAccess> written;
   for (Value output : first.getOutputs()) {
     written.push_back(windowOf(output));
     written.back().isWrite = true;
   }
-  for (auto [input, source] : llvm::zip_equal(second.getInputs(), sources))
-    if (!source) {
-      others.push_back(windowOf(input));
-      others.back().isRead = true;
-    }
-  return !conflict(written, others);
+  return !conflict(written, readsBeside(second, sources));
 }
 
 void joinScalarLaunches(func::FuncOp func, SymbolTable &symbols) {

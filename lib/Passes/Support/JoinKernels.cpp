@@ -18,6 +18,16 @@ Sources findSources(LaunchOp first, LaunchOp second) {
   return sources;
 }
 
+SmallVector<BufferAccess> readsBeside(LaunchOp second, const Sources &sources) {
+  SmallVector<BufferAccess> reads;
+  for (auto [input, source] : llvm::zip_equal(second.getInputs(), sources))
+    if (!source) {
+      reads.push_back(windowOf(input));
+      reads.back().isRead = true;
+    }
+  return reads;
+}
+
 bool isPlain(LaunchOp launch) {
   return launch.getStream() == StreamKind::Compute && !launch.getExtents() && !launch.getPredicate() &&
          !launch.getSpeculative();

@@ -11,7 +11,7 @@
 #ifndef DS_LIB_PASSES_SUPPORT_JOINKERNELS_H
 #define DS_LIB_PASSES_SUPPORT_JOINKERNELS_H
 
-#include "ds/Dialect/Ds.h"
+#include "ds/Passes/BufferAccess.h"
 
 #include "llvm/ADT/SetVector.h"
 
@@ -20,6 +20,9 @@ namespace mlir::ds {
 /// Of each input of a launch which result of the launch before it is; none: something else.
 using Sources = std::vector<std::optional<size_t>>;
 Sources findSources(LaunchOp first, LaunchOp second);
+
+/// What `second` reads that is none of its `sources`.
+SmallVector<BufferAccess> readsBeside(LaunchOp second, const Sources &sources);
 
 /// Whether nothing but its operands says what the launch does, and it is on stream compute.
 bool isPlain(LaunchOp launch);
