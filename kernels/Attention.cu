@@ -117,7 +117,8 @@ DS_DEVICE float masked(const AttentionCall &call, float score, int b, int h, int
 DS_DEVICE float keptFactor(const AttentionCall &call, int b, int h, int t, int s) {
   if (!call.generator)
     return 1;
-  const uint64_t row = (uint64_t(b) * call.heads + h) * call.queries + t, number = row * call.keys + s;
+  const uint64_t head = uint64_t(b) * call.allHeads + (call.firstHead ? *call.firstHead : 0) + h;
+  const uint64_t row = head * call.queries + t, number = row * call.keys + s;
   uint32_t words[4];
   philox(number / 4, call.drawId | static_cast<uint64_t>(call.generator[1]) << 32,
          static_cast<uint64_t>(call.generator[0]), words);
@@ -188,7 +189,9 @@ DS_DEVICE void dropMask(const AttentionMaskCall &call) {
   const uint32_t head = static_cast<uint32_t>(row) / static_cast<uint32_t>(call.queries);
   const int query = static_cast<int>(static_cast<uint32_t>(row) % static_cast<uint32_t>(call.queries));
   T *to = static_cast<T *>(call.mask) + row * call.keys;
-  const uint64_t number = call.first + uint64_t(head) * static_cast<uint64_t>(call.perHead) +
+  const uint64_t before = head + static_cast<uint64_t>(call.firstHead ? *call.firstHead : 0);
+  const uint64_t number = call.first + before * static_cast<uint64_t>(call.perHead) +
+                          head / static_cast<uint32_t>(call.heads) * static_cast<uint64_t>(call.perSample) +
                           static_cast<uint64_t>(query) * static_cast<uint64_t>(call.perQuery);
   const int own = call.own + query; // key of its own, counted from the first of the range
   const int first = maxOf(0, own - call.before), end = minOf(call.keys, own + call.after + 1);

@@ -133,8 +133,11 @@ struct Attention {
   const View *mask;      ///< or null
   const View *slopes;    ///< or null
   Dropout dropout;
+  int64_t firstHead = 0,
+          allHeads = 0; ///< of an attention of which these are some heads; where it has dropout
 
-  /// The operands from `fixed` on are the mask, of rank 4, the slopes, of rank 1, and the generator, of i64.
+  /// The operands from `fixed` on are the mask, of rank 4, the slopes, of rank 1, the generator, of i64, and
+  /// the first head, of rank 0.
   explicit Attention(const LibraryCall &call, uint32_t fixed)
       : operands(call.operands), cap(0), mask(nullptr), slopes(nullptr) {
     const View &q = operands[0], &k = operands[1];
@@ -152,11 +155,18 @@ struct Attention {
     after = causal ? 0 : before;
     if (hasForm)
       cap = static_cast<float>(asDouble(call.params[3]));
-    const View *generator = nullptr;
+    const View *generator = nullptr, *first = nullptr;
     for (uint32_t k = fixed; k < call.numOperands; ++k)
-      (operands[k].rank != 1 ? mask : operands[k].dtype == DType::I64 ? generator : slopes) = &operands[k];
-    if (generator)
-      dropout = Dropout(asDouble(call.params[4]), call.params[5], *generator);
+      (operands[k].rank == 0             ? first
+       : operands[k].rank != 1           ? mask
+       : operands[k].dtype == DType::I64 ? generator
+                                         : slopes) = &operands[k];
+    if (!generator)
+      return;
+    dropout = Dropout(asDouble(call.params[4]), call.params[5], *generator);
+    allHeads = call.params[6];
+    if (first)
+      firstHead = *static_cast<const int64_t *>(first->data);
   }
 
   /// Row `row` of head `head` of a [B, T, H, D] operand.
@@ -191,7 +201,7 @@ struct Attention {
   void drawFactors(float *factors, int64_t b, int64_t h, int64_t t0, int64_t nq, int64_t s0,
                    int64_t nk) const {
     for (int64_t t = 0; t < nq; ++t) {
-      const int64_t first = ((b * heads + h) * queries + t0 + t) * keys + s0;
+      const int64_t first = ((b * allHeads + firstHead + h) * queries + t0 + t) * keys + s0;
       dropout.factors(static_cast<uint64_t>(first), nk, factors + t, kTile);
     }
   }

@@ -19,6 +19,7 @@ struct EmbeddingCall {
   int64_t numIds, rows, width;
   int64_t tableStride; ///< of the table, or of its gradient
   int32_t wideIds;     ///< ids are i64, else i32
+  int32_t isPart;      ///< forward: other rows of a larger table are elsewhere
   int32_t floatTable;  ///< backward: the table's gradient is f32, else of the entry's type
   int32_t aligned;     ///< backward: rows on both sides are whole vectors of 16 bytes
   /// Backward: the numbers of the ids by id, and those ids; of one outside the table it is `rows`.
@@ -101,6 +102,9 @@ struct AttentionCall {
   const int64_t *generator;
   uint32_t drawId, least;
   float keptFactor;
+  /// Of how many heads these are some, and which is the first of these; null: the first of all.
+  int32_t allHeads;
+  const int64_t *firstHead;
 };
 
 /// What dropout leaves of the probabilities of some heads, queries and keys: 1 or 0 for each that is seen, 0
@@ -108,7 +112,10 @@ struct AttentionCall {
 struct AttentionMaskCall {
   void *mask; ///< packed heads, queries and keys, of the entry's type, on 16 bytes
   const int64_t *generator;
-  uint64_t first;            ///< number of the first one
+  uint64_t first;            ///< number of the first one, but for what `firstHead` adds
+  const int64_t *firstHead;  ///< heads of the attention before the command's first; null: none
+  int64_t perSample;         ///< numbers of a sample that are of other heads than the command's
+  int32_t heads;             ///< of the command
   int64_t perHead, perQuery; ///< numbers from one head, and from one query, to the next
   int64_t rows;              ///< queries of all heads; fewer than 2^32
   int32_t queries, keys;     ///< of a head, and of a query

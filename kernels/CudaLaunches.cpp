@@ -170,6 +170,7 @@ void addEmbedding(Launches &launches, const LibraryCall &call) {
   c.width = table.shape[1];
   c.tableStride = table.strides[0];
   c.wideIds = ids.dtype == DType::I64;
+  c.isPart = call.numParams > 0 && call.params[0] != 0;
   launches.add(
       pick(table.dtype, "ds_embedding_forward_f32", "ds_embedding_forward_bf16", "ds_embedding_forward_f16"),
       c.numIds, threadsFor(c.width, 256), c);
@@ -241,12 +242,12 @@ void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
 
 Heads headsOf(const View &view) { return {view.data, view.strides[0], view.strides[1], view.strides[2]}; }
 
-/// Mask, slopes and generator, from operand `first` on.
+/// Mask, slopes, generator and first head, from operand `first` on.
 void readAddends(AttentionCall &c, const LibraryCall &call, uint32_t first) {
   for (uint32_t k = first; k < call.numOperands; ++k) {
     const View &operand = call.operands[k];
     if (operand.dtype == DType::I64) {
-      c.generator = static_cast<const int64_t *>(operand.data);
+      (operand.rank == 0 ? c.firstHead : c.generator) = static_cast<const int64_t *>(operand.data);
       continue;
     }
     if (operand.rank == 1) {
@@ -265,6 +266,7 @@ void readDropout(AttentionCall &c, const LibraryCall &call) {
   c.least = static_cast<uint32_t>(std::ceil(static_cast<double>(static_cast<float>(probability)) * 0x1p24));
   c.keptFactor = static_cast<float>(1.0 / (1.0 - probability));
   c.drawId = static_cast<uint32_t>(call.params[5]);
+  c.allHeads = static_cast<int32_t>(call.params[6]);
 }
 
 /// What forward and backward share; they have `fixed` operands that all commands have.
@@ -369,7 +371,11 @@ CudaLaunch attentionMaskLaunch(const AttentionCall &call, const ProbabilityRange
   AttentionMaskCall c{};
   c.mask = mask;
   c.generator = call.generator;
-  c.first = static_cast<uint64_t>((r.sample * call.heads + r.head) * perHead + r.query * call.keys + r.key);
+  c.first =
+      static_cast<uint64_t>((r.sample * call.allHeads + r.head) * perHead + r.query * call.keys + r.key);
+  c.firstHead = call.firstHead;
+  c.perSample = (call.allHeads - call.heads) * perHead;
+  c.heads = call.heads;
   c.perHead = perHead;
   c.perQuery = call.keys;
   c.rows = r.samples * r.heads * r.queries;

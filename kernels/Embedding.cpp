@@ -4,8 +4,9 @@
 // Threads therefore divide the columns, not the ids: each thread walks all ids in order and touches its own
 // columns only. A table of 16-bit elements must not round after every row: the ids are sorted first, in
 // planned scratch memory, so that a table row is summed in f32 and written once. An id outside the table
-// reads as NaN and adds nowhere: the host has checked the inputs, so this is only ever seen when a program is
-// wrong, and then it must not touch other memory.
+// adds nowhere. Of a part of a table it reads as 0, for another part has its row; else as NaN: the host has
+// checked the inputs, so this is only ever seen when a program is wrong, and then it must not touch other
+// memory.
 //
 //===---------------------------------------------------------------------------===//
 #include "Narrow.h"
@@ -19,6 +20,8 @@ template <class T>
 void lookUp(const LibraryCall &call) {
   const View &table = call.operands[0], &ids = call.operands[1], &out = call.operands[2];
   const int64_t rows = table.shape[0], width = table.shape[1], stride = table.strides[0];
+  const bool isPart = call.numParams > 0 && call.params[0] != 0;
+  const float outside = isPart ? 0.0f : __builtin_nanf("");
   auto body = [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t id = idAt(ids, i);
@@ -27,7 +30,7 @@ void lookUp(const LibraryCall &call) {
         __builtin_memcpy(to, elements<T>(table) + id * stride, static_cast<size_t>(width) * sizeof(T));
       else
         for (int64_t c = 0; c < width; ++c)
-          setFloat(to[c], __builtin_nanf(""));
+          setFloat(to[c], outside);
     }
   };
   forRanges(countOf(ids), maxOf(1, 16384 / maxOf(width, 1)), call.threads, body);

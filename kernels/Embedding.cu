@@ -13,7 +13,7 @@ DS_DEVICE int64_t idAt(const EmbeddingCall &call, int64_t i) {
   return call.wideIds ? static_cast<const int64_t *>(call.ids)[i] : static_cast<const int32_t *>(call.ids)[i];
 }
 
-/// A block is one row. An id outside the table reads as NaN.
+/// A block is one row. An id outside the table reads as NaN, or as 0 where the table is a part of one.
 template <class T>
 DS_DEVICE void lookUp(const EmbeddingCall &call) {
   const int64_t i = blockIdx.x, id = idAt(call, i);
@@ -22,7 +22,7 @@ DS_DEVICE void lookUp(const EmbeddingCall &call) {
   const T *from = static_cast<const T *>(call.table) + (inside ? id : 0) * call.tableStride;
   for (int64_t c = threadIdx.x; c < call.width; c += blockDim.x) {
     T value;
-    setFloat(value, quietNaN());
+    setFloat(value, call.isPart ? 0.0f : quietNaN());
     to[c] = inside ? from[c] : value;
   }
 }

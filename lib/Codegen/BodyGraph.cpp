@@ -215,7 +215,7 @@ Node *BodyGraph::buildZero(Type type) {
 
 Node *BodyGraph::buildRandom(ds::RandomUniformOp op, ArrayRef<Index> indices) {
   auto shape = tensorType(op.getResult()).getShape();
-  if (llvm::any_of(shape, ShapedType::isDynamic) && shape.size() != 1)
+  if (!op.getNumbers() && llvm::any_of(shape, ShapedType::isDynamic) && shape.size() != 1)
     return fail("random numbers for a tensor of unknown size");
   Node *seed = resolve(op.getRng(), {context.constant(0)});
   Node *counter = resolve(op.getRng(), {context.constant(1)});
@@ -223,6 +223,14 @@ Node *BodyGraph::buildRandom(ds::RandomUniformOp op, ArrayRef<Index> indices) {
     return nullptr;
   Node *node = newNode(Node::Kind::Random, tensorType(op.getResult()).getElementType(), op);
   node->operands = {seed, counter};
+  if (op.getNumbers()) {
+    Node *number = resolve(op.getNumbers(), indices);
+    if (!number)
+      return nullptr;
+    node->operands.push_back(number);
+    node->index = context.constant(op.getFirst());
+    return node;
+  }
   node->index = context.scale(context.linearize(indices, shape), 1, op.getFirst());
   return node;
 }

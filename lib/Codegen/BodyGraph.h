@@ -28,7 +28,7 @@ struct Node {
     Table,       ///< element `index` of the constant `op`
     Constant,    ///< `value`
     Position,    ///< `index` itself, as a number
-    Random,      ///< draw number `index`; operands: seed, counter
+    Random,      ///< draw number `index`; operands: seed, counter[, what is added to the number]
     Elementwise, ///< `op` of the operands
     Guard,       ///< operand 0 where all conditions hold, else operand 1
     Reduce,      ///< `op` of operand 0 over the reduced loop dimensions

@@ -207,6 +207,16 @@ static Value drawPhilox(OpBuilder &b, Location loc, std::array<Value, 4> counter
   return drawn;
 }
 
+/// Which number of its draw the random `node` is.
+Value NodeEmitter::drawNumber(const Node *node, unsigned copy) {
+  const bool asVector = isVector(node);
+  if (node->operands.size() < 3)
+    return asVector ? indices.vector(node->index, copy, b.getI64Type()) : indices.scalar(node->index);
+  Value first = indices.scalar(node->index);
+  Value number = asVector ? emitVector(node->operands[2], copy) : emit(node->operands[2], copy);
+  return b.create<arith::AddIOp>(s.loc, number, asVector ? lanes.splat(first) : first);
+}
+
 Value NodeEmitter::random(const Node *node, unsigned copy) {
   bool asVector = isVector(node);
   Location loc = s.loc;
@@ -228,7 +238,7 @@ Value NodeEmitter::random(const Node *node, unsigned copy) {
     return asVector && !isa<VectorType>(value.getType()) ? lanes.splat(value) : value;
   };
 
-  Value draw = asVector ? indices.vector(node->index, copy, b.getI64Type()) : indices.scalar(node->index);
+  Value draw = drawNumber(node, copy);
   Value two = s.constant(2);
   Value block = b.create<arith::ShRUIOp>(loc, draw, asVector ? lanes.splat(two) : two);
   Value lane = b.create<arith::AndIOp>(loc, halves(draw).first, word(3));

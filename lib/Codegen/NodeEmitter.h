@@ -63,6 +63,7 @@ private:
   mlir::Value constantOf(const Node *node, bool asVector);
   mlir::Value positionOf(const Node *node, unsigned copy);
   mlir::Value random(const Node *node, unsigned copy);
+  mlir::Value drawNumber(const Node *node, unsigned copy);
   mlir::Value guard(const Node *node, unsigned copy);
   mlir::Value throughCache(const Node *node, unsigned copy, const RowCache &cache);
 

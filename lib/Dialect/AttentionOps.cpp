@@ -24,10 +24,13 @@ static LogicalResult verifyMask(AttentionOpT op, ArrayRef<int64_t> scores) {
   return success();
 }
 
-/// Verifies that dropout, its id and the generator are all there or none is (C7).
+/// Verifies that dropout, its id and the generator are all there or none is (C7), and which heads these are
+/// (C8).
 template <typename AttentionOpT>
 static LogicalResult verifyDropout(AttentionOpT op) {
   const bool isDrawn = bool(op.getRng());
+  if (bool(op.getFirstHead()) != op.getHeads().has_value() || (op.getFirstHead() && !isDrawn)) // C8.
+    return op.emitOpError("expects a first head and heads together, and only with dropout");
   if (isDrawn != op.getDropout().has_value() || isDrawn != op.getDropoutId().has_value())
     return op.emitOpError("expects dropout, its id and its generator together, but got some of them");
   if (!isDrawn)
@@ -36,6 +39,13 @@ static LogicalResult verifyDropout(AttentionOpT op) {
   if (!(probability >= 0 && probability < 1))
     return op.emitOpError("expects a dropout of at least 0 and below 1, but got ") << probability;
   Type i64 = IntegerType::get(op.getContext(), 64);
+  const int64_t own = tensorType(op.getQuery()).getDimSize(2);
+  if (op.getHeads() && static_cast<int64_t>(*op.getHeads()) < own) // C8.
+    return op.emitOpError("expects to be some of at least ")
+           << own << " heads, but got " << static_cast<int64_t>(*op.getHeads());
+  if (op.getFirstHead() && failed(expectType(op, "first head", RankedTensorType::get({}, i64),
+                                             op.getFirstHead().getType()))) // C8.
+    return failure();
   return expectType(op, "generator", RankedTensorType::get({2}, i64), op.getRng().getType());
 }
 
@@ -46,7 +56,9 @@ static LogicalResult verifyDropout(AttentionOpT op) {
 /// - D is at most kMaxHeadSize (C4);
 /// - the slopes are f32 [H] (C5);
 /// - window and cap are positive, the cap finite (C6);
-/// - dropout, its id and the generator come together, and make sense (C7).
+/// - dropout, its id and the generator come together, and make sense (C7), as does what says which heads
+/// these
+///   are (C8).
 template <typename AttentionOpT>
 static LogicalResult verifyAttention(AttentionOpT op) {
   ArrayRef<int64_t> q = tensorType(op.getQuery()).getShape(), k = tensorType(op.getKey()).getShape();
@@ -131,12 +143,16 @@ static LibraryCall attentionCall(AttentionOpT op, ::ds::rt::LibraryFn callee, un
   if (op.getDropout()) {
     call.params.push_back(op.getDropoutAttr());
     call.params.push_back(op.getDropoutIdAttr());
+    const int64_t own = tensorType(op.getQuery()).getDimSize(2);
+    call.params.push_back(builder.getI64IntegerAttr(op.getHeads().value_or(own)));
   }
   return call;
 }
 
 void AttentionOp::removeNoise() {
   getRngMutable().clear();
+  getFirstHeadMutable().clear();
+  removeHeadsAttr();
   removeDropoutAttr();
   removeDropoutIdAttr();
 }

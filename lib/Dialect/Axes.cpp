@@ -135,22 +135,30 @@ MeshOp MeshOp::lookup(Operation *op) {
   return {};
 }
 
-/// Verifies that the sets of `mesh` are of its axes, and stages apart from the others (C4).
+/// Verifies that the sets of `mesh` are of its axes, stages and tensors each apart from all others (C4).
 static LogicalResult verifySets(MeshOp mesh) {
   const rt::Mesh axes = mesh.getMesh();
-  for (auto [set, names] : {std::pair("samples", mesh.getSamplesAttr()),
-                            {"zero", mesh.getZeroAttr()},
-                            {"stages", mesh.getStagesAttr()}})
+  const std::pair<StringRef, AxesAttr> sets[] = {{"samples", mesh.getSamplesAttr()},
+                                                 {"zero", mesh.getZeroAttr()},
+                                                 {"stages", mesh.getStagesAttr()},
+                                                 {"tensors", mesh.getTensorsAttr()}};
+  for (auto [set, names] : sets)
     for (StringAttr name : names ? names.getNames() : ArrayRef<StringAttr>())
       if (!axes.find(name.getValue()))
         return mesh.emitOpError("expects axes of ")
                << axes.spell() << " in " << set << ", but got " << name.getValue();
+  auto verifyApart = [&](AxesAttr own, rt::AxisSet others, StringRef set, StringRef from) -> LogicalResult {
+    const rt::AxisSet both = mesh.find(own) & others;
+    if (both.isEmpty())
+      return success();
+    return mesh.emitOpError("expects ")
+           << set << " apart from " << from << ", but got " << axes.spell(both) << " in both";
+  };
+  const rt::AxisSet data = mesh.find(mesh.getSamplesAttr()) | mesh.find(mesh.getZeroAttr());
   const rt::AxisSet stages = mesh.find(mesh.getStagesAttr());
-  const rt::AxisSet both = stages & (mesh.find(mesh.getSamplesAttr()) | mesh.find(mesh.getZeroAttr()));
-  if (!both.isEmpty())
-    return mesh.emitOpError("expects stages apart from samples and zero, but got ")
-           << axes.spell(both) << " in both";
-  return success();
+  return success(
+      succeeded(verifyApart(mesh.getStagesAttr(), data, "stages", "samples and zero")) &&
+      succeeded(verifyApart(mesh.getTensorsAttr(), data | stages, "tensors", "samples, zero and stages")));
 }
 
 LogicalResult MeshOp::verify() {
@@ -246,7 +254,8 @@ MeshShape mlir::ds::getMeshShape(ModuleOp module) {
   MeshOp op = MeshOp::lookup(module);
   if (!op)
     return {};
-  return {op.getMesh(), op.find(op.getSamplesAttr()), op.find(op.getZeroAttr()), op.find(op.getStagesAttr())};
+  return {op.getMesh(), op.find(op.getSamplesAttr()), op.find(op.getZeroAttr()), op.find(op.getStagesAttr()),
+          op.find(op.getTensorsAttr())};
 }
 
 void mlir::ds::declareMesh(ModuleOp module, const MeshShape &shape) {
@@ -262,8 +271,9 @@ void mlir::ds::declareMesh(ModuleOp module, const MeshShape &shape) {
     sizes.push_back(axis.size);
   }
   auto name = [&](rt::AxisSet axes) { return nameAxes(module.getContext(), shape.mesh, axes); };
-  auto mesh = builder.create<MeshOp>(module.getLoc(), "mesh", builder.getArrayAttr(names), sizes,
-                                     name(shape.samples), name(shape.zero), name(shape.stages));
+  auto mesh =
+      builder.create<MeshOp>(module.getLoc(), "mesh", builder.getArrayAttr(names), sizes, name(shape.samples),
+                             name(shape.zero), name(shape.stages), name(shape.tensors));
   SymbolTable(module).insert(mesh, module.getBody()->begin());
 }
 

@@ -84,7 +84,7 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
   if (probability == 0.0)
     return {getInput()};
   Value draw = builder.create<RandomUniformOp>(getLoc(), type.clone(builder.getF32Type()), getRng(), getId(),
-                                               /*first=*/0);
+                                               /*first=*/0, /*numbers=*/Value());
   Value keep = emit.compare(Predicate::GE, draw, emit.splatLike(draw, probability));
   // What is dropped is multiplied by 0, which leaves NaN (and makes it of infinity).
   Value isNaN = emit.compare(Predicate::NE, getInput(), getInput());

@@ -84,6 +84,15 @@ static LogicalResult verifyWorkAttributes(Operation *op, NamedAttribute attribut
   return success();
 }
 
+/// Is an array of nothing but `Attr`.
+template <class Attr>
+struct ArrayOfAttr : ArrayAttr {
+  static bool classof(Attribute attribute) {
+    auto array = llvm::dyn_cast<ArrayAttr>(attribute);
+    return array && llvm::all_of(array, llvm::IsaPred<Attr>);
+  }
+};
+
 /// Verifies an attribute that only modules have.
 template <class Attr>
 static LogicalResult verifyModuleAttribute(Operation *op, NamedAttribute attribute, StringRef example) {
@@ -106,6 +115,9 @@ LogicalResult DsDialect::verifyOperationAttribute(Operation *op, NamedAttribute 
     return verifyModuleAttribute<DecisionsAttr>(op, attribute, "#ds.decisions<>");
   if (attribute.getName() == kMachineAttr)
     return verifyModuleAttribute<MachineAttr>(op, attribute, "#ds.machine<target = \"cuda:sm_90\">");
+  if (attribute.getName() == kIndicesAttr)
+    return verifyModuleAttribute<ArrayOfAttr<IndicesAttr>>(op, attribute,
+                                                           "[#ds.indices<\"tokens\" below 100>]");
   return verifyWorkAttributes(op, attribute);
 }
 

@@ -234,8 +234,9 @@ void AttentionOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, Arr
     return;
   auto op = builder.create<AttentionGradOp>(
       getLoc(), getQuery().getType(), getKey().getType(), getValue().getType(), getQuery(), getKey(),
-      getValue(), getResult(), getLse(), resultGrads[0], getMask(), getSlopes(), getRng(), getCausalAttr(),
-      getWindowAttr(), getCapAttr(), getScaleAttr(), getDropoutAttr(), getDropoutIdAttr());
+      getValue(), getResult(), getLse(), resultGrads[0], getMask(), getSlopes(), getRng(), getFirstHead(),
+      getCausalAttr(), getWindowAttr(), getCapAttr(), getScaleAttr(), getDropoutAttr(), getDropoutIdAttr(),
+      getHeadsAttr());
   for (auto [index, grad] : llvm::enumerate(op.getResults()))
     grads[index] = needed[index] ? grad : Value();
 }

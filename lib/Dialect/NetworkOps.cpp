@@ -82,6 +82,8 @@ LibraryCall EmbeddingOp::getLibraryCall() {
   LibraryCall call;
   call.callee = ::ds::rt::LibraryFn::EmbeddingForward;
   call.order = {0, 1, 2};
+  if (getPart())
+    call.params = makeParams(getContext(), {1});
   return call;
 }
 

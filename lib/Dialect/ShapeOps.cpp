@@ -35,6 +35,11 @@ LogicalResult IotaOp::verify() {
   return success();
 }
 
+LogicalResult RandomUniformOp::verify() {
+  RankedTensorType numbers = tensorType(getResult()).clone(IntegerType::get(getContext(), 64));
+  return getNumbers() ? expectType(*this, "numbers", numbers, getNumbers().getType()) : success(); // C1.
+}
+
 //===----------------------------------------------------------------------===//
 // BroadcastOp
 //===----------------------------------------------------------------------===//

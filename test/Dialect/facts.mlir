@@ -17,6 +17,21 @@ module attributes {ds.training = #ds.training<zero_optimization = {reduce_each_m
 
 // -----
 
+// CHECK: #ds.training<tensor_parallel = {sequence_parallel = true, tp_overlap_comm = false, layer_specs = [{patterns = ["qkv"], shape = {{\[\[}}768, 256, 256], [-1]], partition_dim = 0},
+// CHECK-SAME: {patterns = ["o_proj", "down"], partition_type = row, model_types = ["llama"]}, {partition_type = skip}]}>
+module attributes {ds.training = #ds.training<tensor_parallel = {tp_overlap_comm = false, sequence_parallel = true, layer_specs = [
+    {shape = [[768, 256, 256], [-1]], partition_type = column, patterns = ["qkv"], partition_dim = 0}, {patterns = ["o_proj", "down"], partition_type = row, model_types = ["llama"]},
+    {partition_type = skip}]}>} {
+}
+
+// -----
+
+// CHECK: module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<"labels" below 50257 ignore -100>]}
+module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<"labels" below 50257 ignore -100>]} {
+}
+
+// -----
+
 // CHECK: #ds.decisions<search = {holds_least = true, least_stride = 0}, loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
 // CHECK-SAME: choices = [{of = reduce_bucket}, {of = sub_group}, {of = parameter_place, elements = 8, space = nvme}],
 // CHECK-SAME: residency = {again = [{what = "gelu", values = 3}], largest = [{what = "add", layer = "h.0", bytes = 64, next = {way = {by = host}, more_seconds = 0x7FF0000000000000 : f64}}, {way = {by = pieces, size = 2}}], fits = true},

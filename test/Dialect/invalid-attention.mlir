@@ -122,7 +122,7 @@ func.func @attention_c7_generator(%q: tensor<2x16x4x8xf32>, %r: tensor<3xi64>) {
 
 func.func @attention_c7_without_a_generator(%q: tensor<2x16x4x8xf32>) {
   // expected-error@+1 {{'ds.attention' op expects dropout, its id and its generator together, but got some of them}}
-  %o, %lse = "ds.attention"(%q, %q, %q) <{scale = 1.0 : f64, dropout = 0.5 : f64, dropout_id = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0>}> : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  %o, %lse = "ds.attention"(%q, %q, %q) <{scale = 1.0 : f64, dropout = 0.5 : f64, dropout_id = 0 : i64, operandSegmentSizes = array<i32: 1, 1, 1, 0, 0, 0, 0>}> : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   return
 }
 
@@ -134,3 +134,26 @@ func.func @attention_grad_c1_window(%q: tensor<2x16x4x8xf32>, %l: tensor<2x4x16x
   return
 }
 
+// -----
+
+func.func @attention_c8_fewer_heads(%q: tensor<2x16x4x8xf32>, %r: tensor<2xi64>, %h: tensor<i64>) {
+  // expected-error@+1 {{'ds.attention' op expects to be some of at least 4 heads, but got 3}}
+  %o, %lse = ds.attention %q, %q, %q scale 1.0 dropout 0.5 id 0(%r) heads(%h) of 3 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2xi64>, tensor<i64>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8_first_head(%q: tensor<2x16x4x8xf32>, %r: tensor<2xi64>, %h: tensor<1xi64>) {
+  // expected-error@+1 {{'ds.attention' op expects first head to be 'tensor<i64>', but got 'tensor<1xi64>'}}
+  %o, %lse = ds.attention %q, %q, %q scale 1.0 dropout 0.5 id 0(%r) heads(%h) of 8 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2xi64>, tensor<1xi64>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}
+
+// -----
+
+func.func @attention_c8_no_dropout(%q: tensor<2x16x4x8xf32>, %h: tensor<i64>) {
+  // expected-error@+1 {{'ds.attention' op expects a first head and heads together, and only with dropout}}
+  %o, %lse = ds.attention %q, %q, %q scale 1.0 heads(%h) of 8 : (tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<2x16x4x8xf32>, tensor<i64>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  return
+}

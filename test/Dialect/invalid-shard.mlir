@@ -263,6 +263,21 @@ ds.mesh @mesh_c4_unknown_axis axes [dp = 2] samples tp
 
 // -----
 
+// expected-error@+1 {{'ds.mesh' op expects tensors apart from samples, zero and stages, but got tp in both}}
+ds.mesh @mesh_c4_samples_and_tensors axes [dp = 2, tp = 2] samples (dp, tp) tensors tp
+
+// -----
+
+// expected-error@+1 {{'ds.mesh' op expects tensors apart from samples, zero and stages, but got pp in both}}
+ds.mesh @mesh_c4_stages_and_tensors axes [pp = 2, tp = 2] stages pp tensors (pp, tp)
+
+// -----
+
+// expected-error@+1 {{'ds.mesh' op expects axes of [dp = 2] in tensors, but got tp}}
+ds.mesh @mesh_c4_unknown_tensors axes [dp = 2] samples dp tensors tp
+
+// -----
+
 // expected-error@+1 {{'ds.mesh' op expects stages apart from samples and zero, but got pp in both}}
 ds.mesh @mesh_c4_samples_and_stages axes [pp = 2, dp = 2] samples (pp, dp) stages pp
 

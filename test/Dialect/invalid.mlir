@@ -50,6 +50,14 @@ func.func @convert_to_another_shape(%a: tensor<4xf32>) {
 // Shape ops
 //===----------------------------------------------------------------------===//
 
+func.func @random_uniform_c1_numbers(%r: tensor<2xi64>, %n: tensor<4x9xi64>) {
+  // expected-error@+1 {{'ds.random_uniform' op expects numbers to be 'tensor<4x8xi64>', but got 'tensor<4x9xi64>'}}
+  %u = ds.random_uniform %r id 3 first 0 numbers(%n) : tensor<2xi64>, tensor<4x9xi64> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+
 func.func @iota_c1_dimension() {
   // expected-error@+1 {{'ds.iota' op expects a dimension below the rank 2, but got 2}}
   %r = ds.iota dim 2 start 0 step 1 : tensor<4x8xi64>
@@ -299,6 +307,12 @@ module attributes {ds.phase = "step"} {
 
 // expected-error@+1 {{expects ds.training to be as #ds.training<gradient_accumulation_steps = 2>, but got {gradient_accumulation_steps = 2 : i64}}}
 module attributes {ds.training = {gradient_accumulation_steps = 2 : i64}} {
+}
+
+// -----
+
+// expected-error@+1 {{expects ds.indices to be as [#ds.indices<"tokens" below 100>], but got [100]}}
+module attributes {ds.indices = [100]} {
 }
 
 // -----

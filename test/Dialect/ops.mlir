@@ -87,6 +87,9 @@ func.func @shape(%x: tensor<4x8xf32>, %v: tensor<8xf32>, %p: tensor<2x8xf32>, %q
   %i = ds.iota dim 1 start 0 step 1 : tensor<4x8xi64>
   // CHECK: ds.random_uniform %{{.*}} id 3 first 0 : tensor<2xi64> -> tensor<4x8xf32>
   %u = ds.random_uniform %rng id 3 first 0 : tensor<2xi64> -> tensor<4x8xf32>
+  %n = ds.iota dim 1 start 0 step 1 : tensor<4x8xi64>
+  // CHECK: ds.random_uniform %{{.*}} id 3 first 0 numbers(%{{.*}}) : tensor<2xi64>, tensor<4x8xi64> -> tensor<4x8xf32>
+  %drawn = ds.random_uniform %rng id 3 first 0 numbers(%n) : tensor<2xi64>, tensor<4x8xi64> -> tensor<4x8xf32>
   // CHECK: ds.broadcast %{{.*}} dims [1] : tensor<8xf32> -> tensor<4x8xf32>
   %b = ds.broadcast %v dims [1] : tensor<8xf32> -> tensor<4x8xf32>
   // CHECK: ds.reshape %{{.*}} : tensor<4x8xf32> -> tensor<32xf32>
@@ -123,6 +126,8 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   %rn, %rr = ds.rms_norm %a weight(%w) over 1 epsilon 9.9999999999999995E-7 : tensor<4x8xf32>, tensor<8xf32> -> tensor<4x8xf32>, tensor<4xf32>
   // CHECK: ds.embedding %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   %e = ds.embedding %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  // CHECK: ds.embedding part %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  %part = ds.embedding part %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   // CHECK: ds.embedding %{{.*}}, %{{.*}} padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   %padded = ds.embedding %table, %ids padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   // CHECK: ds.embedding_grad %{{.*}}, %{{.*}} : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>
@@ -164,6 +169,11 @@ func.func @attention(%do: tensor<2x16x4x8xf32>, %q: tensor<2x16x4x8xf32>, %k: te
   %o6, %lse6 = ds.attention %q, %k, %v slopes(%slopes) causal scale 1.250000e-01 dropout 0.1 id 3(%rng) : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<4xf32>, tensor<2xi64>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
   // CHECK: ds.attention_grad {{.*}} causal scale 1.250000e-01 dropout 1.000000e-01 id 3(%[[RNG]]) :
   %dq6, %dk6, %dv6 = ds.attention_grad %q, %k, %v, %o6, %lse6, %do slopes(%slopes) causal scale 1.250000e-01 dropout 0.1 id 3(%rng) : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>, tensor<4xf32>, tensor<2xi64>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
+  %h = ds.constant dense<4> : tensor<i64>
+  // CHECK: ds.attention {{.*}} dropout 1.000000e-01 id 3(%[[RNG]]) heads(%[[FIRST:.*]]) of 12 :
+  %o7, %lse7 = ds.attention %q, %k, %v causal scale 1.250000e-01 dropout 0.1 id 3(%rng) heads(%h) of 12 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2xi64>, tensor<i64>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)
+  // CHECK: ds.attention_grad {{.*}} dropout 1.000000e-01 id 3(%[[RNG]]) heads(%[[FIRST]]) of 12 :
+  %dq7, %dk7, %dv7 = ds.attention_grad %q, %k, %v, %o7, %lse7, %do causal scale 1.250000e-01 dropout 0.1 id 3(%rng) heads(%h) of 12 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>, tensor<2xi64>, tensor<i64>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   // CHECK: ds.attention_grad
   %dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)
   return

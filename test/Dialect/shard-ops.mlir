@@ -3,8 +3,8 @@
 
 // Every op of phase sharded, as its description shows it.
 
-// CHECK: ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1] samples dp zero (dp, sp) stages pp
-ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1] samples dp zero (dp, sp) stages pp
+// CHECK: ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp tensors tp
+ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp tensors tp
 
 ds.state @wte role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<100x8xf32>
 ds.state @h.0.w role(parameter) trainable init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<8x8xf32>

@@ -15,6 +15,8 @@ struct Drawn {
   int32_t before, after;
   int64_t firstSample = 0, drawnSamples = 1, firstHead = 0, drawnHeads = 1;
   int64_t firstQuery = 0, drawnQueries = 0, firstKey = 0, drawnKeys = 0;
+  int32_t allHeads = 0;    ///< of which `heads` are some; 0: they are all
+  int64_t headsBefore = 0; ///< of these
 };
 
 /// The CPU's uniform numbers of the draw from `first` on.
@@ -36,6 +38,9 @@ void checkMask(const Drawn &d, DType dtype, double probability) {
   call.before = d.before;
   call.after = d.after;
   call.generator = generator;
+  const int64_t allHeads = d.allHeads > 0 ? d.allHeads : d.heads;
+  call.allHeads = static_cast<int32_t>(allHeads);
+  call.firstHead = d.allHeads > 0 ? &d.headsBefore : nullptr;
   call.drawId = kDraw;
   call.least = static_cast<uint32_t>(std::ceil(static_cast<float>(probability) * 0x1p24));
 
@@ -51,14 +56,15 @@ void checkMask(const Drawn &d, DType dtype, double probability) {
   launch(cuda::attentionMaskLaunch(call, range, mask, dtype));
 
   const uint16_t one = dtype == DType::F16 ? 0x3c00 : 0x3f80;
-  const std::vector<float> numbers = uniform((d.firstSample * d.heads + d.firstHead) * d.queries * d.keys,
-                                             d.drawnSamples * d.drawnHeads * d.queries * d.keys);
+  const std::vector<float> numbers = uniform(0, d.samples * allHeads * d.queries * d.keys);
   constexpr int kVector = 8; // keys beside those that are seen are drawn with them
   for (int64_t row = 0; row < rows; ++row)
     for (int64_t column = 0; column < keys; ++column) {
       const int64_t query = d.firstQuery + row % queries, s = d.firstKey + column;
       const int64_t own = query + d.keys - d.queries, at = row * keys + column;
-      const int64_t number = (row / queries * d.queries + query) * d.keys + s;
+      const int64_t flat = d.firstSample * d.heads + d.firstHead + row / queries; // head of the command
+      const int64_t head = flat / d.heads * allHeads + d.headsBefore + flat % d.heads;
+      const int64_t number = (head * d.queries + query) * d.keys + s;
       const bool isSeen = s >= own - d.before && s <= own + d.after;
       const bool isFar = s < own - d.before - kVector || s > own + d.after + kVector;
       const uint16_t drawn = static_cast<double>(numbers[static_cast<size_t>(number)]) <
@@ -87,8 +93,11 @@ TEST(AttentionMask, HasTheNumbersOfTheCpuWhereQueriesSeeKeys) {
     checkMask({1, 3, 13, 13, 25, 0, 0, 1, 1, 2}, dtype, 0.5);   // rows begin anywhere
     checkMask({2, 3, 21, 151, 171, 0, 1, 1, 2, 1}, dtype, 0.5); // more than a warp's draws
     checkMask({1, 1, 17, 2, 3, 3, 0, 1, 0, 1}, dtype, 0.5);     // shorter than a draw
-    checkMask({2, 3, 64, 64, 127, 0, 1, 1, 1, 2, 16, 32, 8, 40}, dtype, 0.5); // a block, in whole vectors
-    checkMask({2, 3, 64, 60, 20, 3, 0, 1, 0, 3, 7, 30, 13, 21}, dtype, 0.5);  // a block that begins anywhere
+    checkMask({3, 2, 24, 24, 47, 0, 1, 2, 0, 2, 0, 0, 0, 0, 6, 4}, dtype,
+              0.5); // two heads of six, two samples
+    checkMask({2, 3, 13, 13, 25, 0, 1, 1, 1, 2, 0, 0, 0, 0, 5, 2}, dtype, 0.5); // some of three of five
+    checkMask({2, 3, 64, 64, 127, 0, 1, 1, 1, 2, 16, 32, 8, 40}, dtype, 0.5);   // a block, in whole vectors
+    checkMask({2, 3, 64, 60, 20, 3, 0, 1, 0, 3, 7, 30, 13, 21}, dtype, 0.5); // a block that begins anywhere
   }
 }
 

@@ -20,13 +20,18 @@ protected:
 };
 
 TEST_P(CudaKernelTest, EmbeddingLooksUpRows) {
+  const std::vector<int64_t> whole, part = {1};
   Numbers table(dtype(), {50, 70}, 1, 6), got(dtype(), {3, 20, 70}, 2), expected(dtype(), {3, 20, 70}, 3);
   Tensor<int64_t> ids({3, 20});
   for (size_t i = 0; i < ids.data.size(); ++i)
     ids.data[i] = i == 7 ? -1 : i == 9 ? 50 : int64_t(i * i % 50);
-  callCpu(LibraryFn::EmbeddingForward, {table.view(), ids.view(), expected.view()}, {});
-  callCuda(LibraryFn::EmbeddingForward, {table.view(), ids.view(), got.view()}, {});
-  expectNear(got, expected, 0, "rows");
+  for (const std::vector<int64_t> &params : {whole, part}) {
+    callCpu(LibraryFn::EmbeddingForward, {table.view(), ids.view(), expected.view()}, params);
+    callCuda(LibraryFn::EmbeddingForward, {table.view(), ids.view(), got.view()}, params);
+    expectNear(got, expected, 0, "rows");
+    for (int64_t outside : {7, 9})
+      EXPECT_EQ(std::isnan(got.at(static_cast<size_t>(outside * 70))), params.empty()) << outside;
+  }
 }
 
 struct EmbeddingCase {
@@ -88,7 +93,8 @@ struct AttentionCase {
   int64_t window = 0; ///< 0: none
   double cap = 0;     ///< 0: none
   bool slopes = false;
-  double dropout = 0; ///< 0: none
+  double dropout = 0;                  ///< 0: none
+  int64_t firstHead = 0, allHeads = 0; ///< of those that dropout counts; 0: these are all
 };
 
 void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
@@ -105,9 +111,10 @@ void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
   if (c.window != 0 || c.cap != 0 || c.dropout != 0)
     params.insert(params.end(), {c.window, std::bit_cast<int64_t>(c.cap)});
   if (c.dropout != 0)
-    params.insert(params.end(), {std::bit_cast<int64_t>(c.dropout), 3});
-  Tensor<int64_t> generator({2});
+    params.insert(params.end(), {std::bit_cast<int64_t>(c.dropout), 3, c.allHeads > 0 ? c.allHeads : c.h});
+  Tensor<int64_t> generator({2}), first({});
   generator.data = {-987654321098, 41};
+  first.data = {c.firstHead};
   Numbers slopes(DType::F32, {c.h}, 11);
   auto with = [&](std::vector<View> operands) {
     if (c.mask)
@@ -116,6 +123,8 @@ void checkAttention(const AttentionCase &c, DType dtype, float rounding) {
       operands.push_back(slopes.view());
     if (c.dropout != 0)
       operands.push_back(generator.view());
+    if (c.allHeads > 0)
+      operands.push_back(first.view());
     return operands;
   };
   callCpu(LibraryFn::AttentionForward, with({q.view(), k.view(), v.view(), out.view(), lse.view()}), params);
@@ -162,6 +171,7 @@ TEST_P(CudaKernelTest, AttentionDropsWhatTheCpuDrops) {
   const float bound = dtype() == DType::F32 ? 1e-5f : rounding();
   checkAttention({2, 40, 40, 2, 1, 64, true, false, 0, 0, 0, false, 0.1}, dtype(), bound);
   checkAttention({2, 35, 37, 4, 2, 8, false, true, 7, 0, 0, false, 0.6}, dtype(), bound);
+  checkAttention({2, 35, 37, 2, 1, 8, true, false, 0, 0, 0, false, 0.6, 3, 6}, dtype(), bound); // of six
 }
 
 /// Keys that no query sees, and queries that see no key of a block, are not read.

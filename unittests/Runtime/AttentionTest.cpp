@@ -21,7 +21,8 @@ struct Case {
   int64_t window = 0; ///< 0: none
   double cap = 0;     ///< 0: none
   bool slopes = false;
-  double dropout = 0; ///< 0: none
+  double dropout = 0;                  ///< 0: none
+  int64_t firstHead = 0, allHeads = 0; ///< of those that dropout counts; 0: these are all
 };
 
 constexpr int64_t kSeed = -12345678901234, kCounter = 77, kDraw = 5;
@@ -45,15 +46,16 @@ struct Problem {
   Case c;
   double scale;
   Tensor<> q, k, v, out, lse, dout, dq, dk, dv, mask, slopes;
-  Tensor<int64_t> generator;
+  Tensor<int64_t> generator, first;
 
   explicit Problem(Case c)
       : c(c), scale(1.0 / std::sqrt(double(c.d))), q({c.b, c.t, c.h, c.d}, c.gap),
         k({c.b, c.s, c.g, c.d}, c.gap), v({c.b, c.s, c.g, c.d}, c.gap), out({c.b, c.t, c.h, c.d}),
         lse({c.b, c.h, c.t}), dout({c.b, c.t, c.h, c.d}), dq({c.b, c.t, c.h, c.d}, c.gap),
         dk({c.b, c.s, c.g, c.d}, c.gap), dv({c.b, c.s, c.g, c.d}, c.gap), mask({1, c.h, c.t, c.s}),
-        slopes({c.h}), generator({2}) {
+        slopes({c.h}), generator({2}), first({}) {
     generator.data = {kSeed, kCounter};
+    first.data = {c.firstHead};
     q.randomize(1);
     k.randomize(2);
     v.randomize(3);
@@ -68,7 +70,7 @@ struct Problem {
     if (c.window != 0 || c.cap != 0 || c.dropout != 0)
       params.insert(params.end(), {c.window, std::bit_cast<int64_t>(c.cap)});
     if (c.dropout != 0)
-      params.insert(params.end(), {std::bit_cast<int64_t>(c.dropout), kDraw});
+      params.insert(params.end(), {std::bit_cast<int64_t>(c.dropout), kDraw, heads()});
     return params;
   }
   /// The operands of a command, with those that not all have.
@@ -79,10 +81,15 @@ struct Problem {
       operands.push_back(slopes.view());
     if (c.dropout != 0)
       operands.push_back(generator.view());
+    if (c.allHeads > 0)
+      operands.push_back(first.view());
     return operands;
   }
+  /// That dropout counts.
+  int64_t heads() const { return c.allHeads > 0 ? c.allHeads : c.h; }
   double kept(int64_t b, int64_t h, int64_t t, int64_t s) const {
-    return c.dropout == 0 ? 1 : keptFactor(uint64_t(((b * c.h + h) * c.t + t) * c.s + s), c.dropout);
+    const int64_t head = b * heads() + c.firstHead + h;
+    return c.dropout == 0 ? 1 : keptFactor(uint64_t((head * c.t + t) * c.s + s), c.dropout);
   }
   void forward(Isa isa, uint32_t threads = 2) {
     call(LibraryFn::AttentionForward, isa, with({q.view(), k.view(), v.view(), out.view(), lse.view()}),
@@ -225,7 +232,11 @@ TEST_P(KernelTest, DropoutDrawsWhatATensorOfTheProbabilitiesWould) {
     c.dropout = probability;
     return c;
   };
+  // Two heads of six, the third and the fourth: as the whole attention drops theirs.
+  Case some = dropped({2, 70, 70, 2, 1, 16, true, false, 0}, 0.5);
+  some.firstHead = 2, some.allHeads = 6;
   for (const Case &c : std::vector<Case>{
+           some,
            dropped({2, 64, 64, 2, 2, 64, true, false, 0}, 0.1),
            dropped({2, 70, 70, 4, 2, 16, true, false, 0}, 0.5),  // rows begin within blocks of four
            dropped({1, 67, 131, 2, 1, 24, true, false, 0}, 0.3), // odd rows, more keys

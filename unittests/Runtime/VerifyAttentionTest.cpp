@@ -78,7 +78,7 @@ TEST(VerifyAttention, AttentionWithWindowCapAndSlopes) {
 TEST(VerifyAttention, AttentionWithDropout) {
   const std::pair<std::vector<int64_t>, DType> q{{2, 8, 4, 16}, F}, k{{2, 9, 2, 16}, F}, rng{{2}, I};
   const OneCommand c(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, {{4}, F}, rng},
-                     {1, bits(0.25), 0, 0, bits(0.1), 7});
+                     {1, bits(0.25), 0, 0, bits(0.1), 7, 4});
   EXPECT_EQ(c.after(), "accepted");
   EXPECT_EQ(c.after(param(4, 0)), "accepted") << "nothing is dropped";
   EXPECT_THAT(c.after(param(4, bits(1))), HasSubstr("has a dropout of 1, expected at least 0 and below 1"));
@@ -92,8 +92,19 @@ TEST(VerifyAttention, AttentionWithDropout) {
   EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 6; }),
               HasSubstr("has dropout without a generator"));
   EXPECT_THAT(c.after(alias(6, 3)), HasSubstr("writes operand 3, which shares bytes with operand 6"));
+  EXPECT_THAT(c.after(param(6, 5)), HasSubstr("draws the dropout of 5 heads, of which it has 4"));
+  EXPECT_THAT(c.after(param(6, 0)), HasSubstr("draws the dropout of 0 heads"));
+  const OneCommand some(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, rng, {{}, I}},
+                        {1, bits(0.25), 0, 0, bits(0.1), 7, 8});
+  EXPECT_EQ(some.after(), "accepted") << "four heads of eight";
+  EXPECT_THAT(some.after(param(6, 3)), HasSubstr("draws the dropout of 3 heads, of which it has 4"));
+  EXPECT_THAT(some.after(retype(6, F)), HasSubstr("operand 6 has dtype f32, expected i64"));
+  EXPECT_THAT(some.after(alias(6, 3)), HasSubstr("writes operand 3, which shares bytes with operand 6"));
+  const OneCommand undrawn(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, {{}, I}},
+                           {1, bits(0.25)});
+  EXPECT_THAT(undrawn.after(), HasSubstr("has a first head without dropout"));
   const OneCommand backward(LibraryFn::AttentionBackward, {q, k, k, q, {{2, 4, 8}, F}, q, q, k, k, rng},
-                            {1, bits(0.25), 0, 0, bits(0.1), 7});
+                            {1, bits(0.25), 0, 0, bits(0.1), 7, 4});
   EXPECT_EQ(backward.after(), "accepted");
   for (uint32_t result : {6, 7, 8})
     EXPECT_THAT(backward.after(alias(9, result)), HasSubstr("shares bytes with operand 9"));
@@ -116,9 +127,9 @@ TEST(VerifyAttention, BlocksOfAttention) {
                             {1, bits(0.25), 4, bits(2), 8});
   EXPECT_EQ(windowed.after(), "accepted");
   const OneCommand dropping(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}, rng},
-                            {1, bits(0.25), 0, 0, bits(0.1), 7, 8});
+                            {1, bits(0.25), 0, 0, bits(0.1), 7, 4, 8});
   EXPECT_EQ(dropping.after(), "accepted");
-  EXPECT_THAT(dropping.after(param(6, 0)), HasSubstr("has blocks of 0 rows"));
+  EXPECT_THAT(dropping.after(param(7, 0)), HasSubstr("has blocks of 0 rows"));
   const OneCommand capped(LibraryFn::AttentionForward, {q, k, k, q, {{2, 4, 8}, F}},
                           {1, bits(0.25), 4, bits(2), 8});
   EXPECT_THAT(capped.after(), HasSubstr("5 params"));
@@ -132,7 +143,7 @@ TEST(VerifyAttention, AttentionBackward) {
     EXPECT_THAT(c.after(shorten(operand)), HasSubstr("operand " + std::to_string(operand) + " has shape"));
   EXPECT_THAT(c.after(alias(6, 0)), HasSubstr("writes operand 6, which shares bytes with operand 0"));
   EXPECT_THAT(c.after(alias(8, 7)), HasSubstr("writes operand 7, which shares bytes with operand 8"));
-  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 12"));
+  EXPECT_THAT(c.after([](Program &p) { p.commands[0].numOperands = 8; }), HasSubstr("expected 9 to 13"));
 }
 
 } // namespace

@@ -76,6 +76,9 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kDecisionsAttr = "ds.decisions";
     /// Module attribute: for what it is compiled (a MachineAttr; see Machine.h).
     static constexpr StringLiteral kMachineAttr = "ds.machine";
+    /// Module attribute: what indices of inputs the host lets through beside those that commands show (an ArrayAttr of
+    /// IndicesAttr).
+    static constexpr StringLiteral kIndicesAttr = "ds.indices";
     /// Module attribute: the phase that the module is in (a PhaseAttr). A module without one is in any phase that its
     /// ops may be in.
     static constexpr StringLiteral kPhaseAttr = "ds.phase";
@@ -186,6 +189,18 @@ def Ds_GradientAttr : AttrDef<Ds_Dialect, "Gradient"> {
     /// Of which state result `index` of `func` is the gradient; null where it is none.
     static ::mlir::FlatSymbolRefAttr stateOf(::mlir::FunctionOpInterface func, unsigned index);
   }];
+}
+
+def Ds_IndicesAttr : AttrDef<Ds_Dialect, "Indices"> {
+  let mnemonic = "indices";
+  let summary = "Which indices an input may hold";
+  let description = [{
+    `#ds.indices<"tokens" below 50257>`: those from 0 to 50256; `#ds.indices<"labels" below 50257 ignore -100>`: and -100. A
+    command that looks up what an input says shows how many rows there are. Where each rank has a part of them, no command
+    does, and this says it.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$input, "int64_t":$below, OptionalParameter<"std::optional<int64_t>">:$ignored);
+  let assemblyFormat = "`<` $input `below` $below (`ignore` $ignored^)? `>`";
 }
 
 def Ds_Gradients : Ds_Enum<"Gradients", "what a run does with the gradients of the step", [

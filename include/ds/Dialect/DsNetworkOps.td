@@ -148,7 +148,8 @@ def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, De
 
     `dropout p id i (rng)`: the probabilities, which are f32 [B, H, T, S], are dropped as `ds.dropout` with the same
     probability, id and generator would drop them, element for element; `lse` is that of all scores. The mask is drawn
-    tile by tile, and backward draws it again.
+    tile by tile, and backward draws it again. Where these are some of the heads of a larger attention, `heads (first) of
+    n` says that head h is number first + h of n, and they are dropped as they would be there.
 
     Constraints:
     - (C1) q is [B, T, H, D]; k and v are [B, S, G, D]; H is a multiple of G.
@@ -158,19 +159,22 @@ def Ds_AttentionOp : Ds_Op<"attention", [OnTensors, AttrSizedOperandSegments, De
     - (C5) slopes, where present, is f32 [H].
     - (C6) window and cap, where present, are positive, and the cap is finite.
     - (C7) dropout, id and rng are all present or none is; `0 <= dropout < 1`; rng is i64 [2].
+    - (C8) the first head and heads are both present or none is, and only with dropout; first is i64 of rank 0; there are at
+      least H heads.
 
     Example: `%o, %lse = ds.attention %q, %k, %v causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x4x16xf32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value,
                        Optional<Ds_FloatTensor>:$mask, Optional<Ds_FloatTensor>:$slopes,
-                       Optional<Ds_TensorOf<I64>>:$rng, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
-                       OptionalAttr<F64Attr>:$cap, F64Attr:$scale, OptionalAttr<F64Attr>:$dropout,
-                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$dropout_id);
+                       Optional<Ds_TensorOf<I64>>:$rng, Optional<Ds_TensorOf<I64>>:$first_head, UnitAttr:$causal,
+                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap, F64Attr:$scale,
+                       OptionalAttr<F64Attr>:$dropout, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$dropout_id,
+                       OptionalAttr<I64Attr>:$heads);
   let results = (outs Ds_FloatTensor:$result, Ds_FloatTensor:$lse);
   let assemblyFormat = [{
     $query `,` $key `,` $value (`mask` `(` $mask^ `)`)? (`slopes` `(` $slopes^ `)`)? (`causal` $causal^)?
     (`window` $window^)? (`cap` $cap^)? `scale` $scale
-    (`dropout` $dropout^ `id` $dropout_id `(` $rng `)`)? attr-dict
+    (`dropout` $dropout^ `id` $dropout_id `(` $rng `)`)? (`heads` `(` $first_head^ `)` `of` $heads)? attr-dict
     `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -180,22 +184,24 @@ def Ds_AttentionGradOp : Ds_Op<"attention_grad", [OnTensors, AttrSizedOperandSeg
   let summary = "Computes the gradients of attention by query, key and value";
   let description = [{
     Constraints:
-    - (C1) the first five operands, `mask`, `slopes`, `rng` and all attributes are those of a valid `ds.attention`; `grad` has
-      `out`'s type.
+    - (C1) the first five operands, `mask`, `slopes`, `rng`, the first head and all attributes are those of a valid
+      `ds.attention`; `grad` has `out`'s type.
     - (C2) the results have the types of query, key and value.
 
     Example: `%dq, %dk, %dv = ds.attention_grad %q, %k, %v, %o, %lse, %do causal scale 1.250000e-01 : (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x4x8xf32>, tensor<2x4x16xf32>, tensor<2x16x4x8xf32>) -> (tensor<2x16x4x8xf32>, tensor<2x16x2x8xf32>, tensor<2x16x2x8xf32>)`
   }];
   let arguments = (ins Ds_FloatTensor:$query, Ds_FloatTensor:$key, Ds_FloatTensor:$value, Ds_FloatTensor:$out,
                        Ds_FloatTensor:$lse, Ds_FloatTensor:$grad, Optional<Ds_FloatTensor>:$mask,
-                       Optional<Ds_FloatTensor>:$slopes, Optional<Ds_TensorOf<I64>>:$rng, UnitAttr:$causal,
-                       OptionalAttr<I64Attr>:$window, OptionalAttr<F64Attr>:$cap, F64Attr:$scale,
-                       OptionalAttr<F64Attr>:$dropout, OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$dropout_id);
+                       Optional<Ds_FloatTensor>:$slopes, Optional<Ds_TensorOf<I64>>:$rng,
+                       Optional<Ds_TensorOf<I64>>:$first_head, UnitAttr:$causal, OptionalAttr<I64Attr>:$window,
+                       OptionalAttr<F64Attr>:$cap, F64Attr:$scale, OptionalAttr<F64Attr>:$dropout,
+                       OptionalAttr<ConfinedAttr<I64Attr, [IntNonNegative]>>:$dropout_id, OptionalAttr<I64Attr>:$heads);
   let results = (outs Ds_FloatTensor:$queryGrad, Ds_FloatTensor:$keyGrad, Ds_FloatTensor:$valueGrad);
   let assemblyFormat = [{
     $query `,` $key `,` $value `,` $out `,` $lse `,` $grad (`mask` `(` $mask^ `)`)? (`slopes` `(` $slopes^ `)`)?
     (`causal` $causal^)? (`window` $window^)? (`cap` $cap^)? `scale` $scale
-    (`dropout` $dropout^ `id` $dropout_id `(` $rng `)`)? attr-dict `:` functional-type(operands, results)
+    (`dropout` $dropout^ `id` $dropout_id `(` $rng `)`)? (`heads` `(` $first_head^ `)` `of` $heads)? attr-dict
+    `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
 }
@@ -209,17 +215,22 @@ def Ds_EmbeddingOp : Ds_Op<"embedding", [OnTensors, Pure, DiffNet, PrecisionOpIn
     PyTorch's `padding_idx` says. Its value is nothing special: another use of the table, such as a tied output layer,
     or weight decay may well train it.
 
+    With `part`, the table is a part of the rows of a larger one, and ids count from its first row: one outside of [0, rows)
+    is another part's and gives a row of zeros, so that the parts' results add up to the whole table's. The runtime checks
+    inputs against what `ds.indices` says of them then.
+
     Constraints:
     - (C1) table has rank 2.
     - (C2) the result's shape is that of `ids` followed by the table's columns, with the table's element type.
     - (C3) `padding_index` lies in [0, rows).
 
+    Example: `%r = ds.embedding part %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>`
     Example: `%r = ds.embedding %table, %ids padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>`
   }];
-  let arguments = (ins Ds_FloatTensor:$table, Ds_IntTensor:$ids, OptionalAttr<I64Attr>:$padding_index);
+  let arguments = (ins Ds_FloatTensor:$table, Ds_IntTensor:$ids, UnitAttr:$part, OptionalAttr<I64Attr>:$padding_index);
   let results = (outs Ds_FloatTensor:$result);
   let assemblyFormat = [{
-    $table `,` $ids (`padding_index` $padding_index^)? attr-dict `:` type($table) `,` type($ids) `->` type($result)
+    (`part` $part^)? $table `,` $ids (`padding_index` $padding_index^)? attr-dict `:` type($table) `,` type($ids) `->` type($result)
   }];
   let hasVerifier = 1;
 }

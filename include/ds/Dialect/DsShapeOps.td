@@ -44,12 +44,23 @@ def Ds_RandomUniformOp : Ds_IndexOp<"random_uniform", [RandomOpInterface, HeavyB
     i / 4, `id`, rng counter), scaled by 2^-32 after dropping its 8 low bits; i counts row-major from `first`, the
     index of the first element in the global sample. Nothing else enters, so that a recomputed or re-sharded draw is the same draw.
 
+    With `numbers`, i of an element is `first` plus its number there: a part of a larger value draws what the whole would
+    draw, wherever its elements lie in it.
+
+    Constraints:
+    - (C1) numbers are i64 and have the result's shape.
+
+    Example: `%u = ds.random_uniform %rng id 3 first 0 numbers(%n) : tensor<2xi64>, tensor<4x8xi64> -> tensor<4x8xf32>`
     Example: `%u = ds.random_uniform %rng id 3 first 0 : tensor<2xi64> -> tensor<4x8xf32>`
   }];
   let arguments = (ins Ds_TensorOf<I64>:$rng, ConfinedAttr<I64Attr, [IntNonNegative]>:$id,
-                       ConfinedAttr<I64Attr, [IntNonNegative]>:$first);
+                       ConfinedAttr<I64Attr, [IntNonNegative]>:$first, Optional<Ds_TensorOf<I64>>:$numbers);
   let results = (outs Ds_TensorOf<F32>:$result);
-  let assemblyFormat = "$rng `id` $id `first` $first attr-dict `:` type($rng) `->` type($result)";
+  let assemblyFormat = [{
+    $rng `id` $id `first` $first (`numbers` `(` $numbers^ `)`)? attr-dict `:` type($rng) (`,` type($numbers)^)?
+    `->` type($result)
+  }];
+  let hasVerifier = 1;
 }
 
 defvar DiffShape = DeclareOpInterfaceMethods<DifferentiableOpInterface>;

@@ -13,23 +13,23 @@ def Ds_MeshOp : Ds_Op<"mesh", [Symbol]> {
     dot: with `[dp.node = 2, dp.local = 8]`, `dp` names all 16 ranks, and `dp.local` the 8 of a node.
 
     What axes are for stands in sets, so that no pass knows a name: along `samples` ranks read other samples, along
-    `zero` they divide what ZeRO divides, along `stages` they run other parts of the model. A set that is not there is
-    empty. A module without a mesh is one rank's.
+    `zero` they divide what ZeRO divides, along `stages` they run other parts of the model, along `tensors` other parts of
+    each layer, of the same samples. A set that is not there is empty. A module without a mesh is one rank's.
 
     Constraints:
     - (C1) every size is at least 1, there is one for each name, and ranks can be counted in 32 bits.
     - (C2) a module has at most one mesh.
     - (C3) there are 1 to 16 axes, of different names; none is named like the whole of which others are sub-axes.
-    - (C4) sets have axes of the mesh; no axis of `stages` is one of `samples` or of `zero`.
+    - (C4) sets have axes of the mesh; no axis of `stages` or of `tensors` is one of another set.
 
-    Example: `ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 1] samples dp zero (dp, sp) stages pp`
+    Example: `ds.mesh @mesh axes [pp = 2, dp.node = 2, dp.local = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp tensors tp`
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, StrArrayAttr:$axes, DenseI64ArrayAttr:$sizes,
                        OptionalAttr<Ds_AxesAttr>:$samples, OptionalAttr<Ds_AxesAttr>:$zero,
-                       OptionalAttr<Ds_AxesAttr>:$stages);
+                       OptionalAttr<Ds_AxesAttr>:$stages, OptionalAttr<Ds_AxesAttr>:$tensors);
   let assemblyFormat = [{
     $sym_name `axes` custom<AxisSizes>($axes, $sizes) (`samples` custom<Axes>($samples)^)? (`zero` custom<Axes>($zero)^)?
-    (`stages` custom<Axes>($stages)^)? attr-dict
+    (`stages` custom<Axes>($stages)^)? (`tensors` custom<Axes>($tensors)^)? attr-dict
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

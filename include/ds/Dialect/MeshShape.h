@@ -14,10 +14,12 @@ namespace mlir::ds {
 /// Axes, and what they are for: see MeshOp.
 struct MeshShape {
   ::ds::rt::Mesh mesh;
-  ::ds::rt::AxisSet samples, zero, stages;
+  ::ds::rt::AxisSet samples, zero, stages, tensors;
 
   /// Ranks along `zero`.
   int64_t countZeroRanks() const { return mesh.size(zero); }
+  /// Ranks that share each layer.
+  int64_t countTensorRanks() const { return mesh.size(tensors); }
   bool operator==(const MeshShape &) const = default;
 };
 

@@ -159,6 +159,37 @@ struct RecomputeOptions {
   bool operator==(const RecomputeOptions &) const = default;
 };
 
+/// How layers are cut among the ranks along the mesh's `tensors`, as far as ds-shard-tensors is told so.
+struct TensorOptions {
+  /// What becomes of parameters whose names match: DeepSpeed's TPLayerSpec.
+  struct LayerSpec {
+    enum class Cut {
+      Column, ///< what the layer makes
+      Row,    ///< what the layer reads
+      Skip,   ///< nothing: each rank has all
+    };
+
+    std::vector<std::string> patterns; ///< regular expressions
+    Cut cut = Cut::Column;
+    /// What the cut dimension and the other one consist of; the first entry has the sizes of what lies one
+    /// behind the other in it, or their number, and -1 is all: [[768, 256, 256], [-1]], or [[3], [-1]].
+    /// Empty: one piece.
+    std::vector<std::vector<int64_t>> shape;
+    std::optional<int64_t> dimension;    ///< that is cut; none: as `cut` says
+    std::vector<std::string> modelTypes; ///< of which alone it is said; empty: of all
+
+    bool operator==(const LayerSpec &) const = default;
+  };
+
+  /// Norms and dropout between products are cut along the sequence; none: chosen.
+  std::optional<bool> sequenceParallel;
+  /// Exchanges stand beside products that are cut so that they overlap; none: chosen.
+  std::optional<bool> overlapsExchanges;
+  std::vector<LayerSpec> layerSpecs; ///< the first that matches counts
+
+  bool operator==(const TensorOptions &) const = default;
+};
+
 /// What becomes of the gradients of data-parallel ranks.
 enum class RankReduction { Mean, Sum };
 
@@ -179,6 +210,7 @@ struct TrainingOptions {
   PrecisionOptions precision;
   LossScaleOptions lossScale;
   ShardingOptions sharding;
+  TensorOptions tensors;
   OffloadOptions offload;
   RecomputeOptions recompute;
   /// Regular expressions: parameters whose name matches one are not decayed.

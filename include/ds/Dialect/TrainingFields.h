@@ -39,6 +39,11 @@ inline constexpr std::pair<StringLiteral, RankReduction> kReductions[] = {{"mean
 inline constexpr std::pair<StringLiteral, LossMean> kLossMeans[] = {{"micro_batches", LossMean::MicroBatches},
                                                                     {"tokens", LossMean::Tokens}};
 
+inline constexpr std::pair<StringLiteral, TensorOptions::LayerSpec::Cut> kLayerCuts[] = {
+    {"column", TensorOptions::LayerSpec::Cut::Column},
+    {"row", TensorOptions::LayerSpec::Cut::Row},
+    {"skip", TensorOptions::LayerSpec::Cut::Skip}};
+
 /// The words of an enumeration.
 inline constexpr auto &wordsOf(OptimizerKind) { return kOptimizers; }
 inline constexpr auto &wordsOf(ScheduleKind) { return kSchedules; }
@@ -46,6 +51,7 @@ inline constexpr auto &wordsOf(FloatKind) { return kFloats; }
 inline constexpr auto &wordsOf(OffloadOptions::Activations) { return kActivations; }
 inline constexpr auto &wordsOf(RankReduction) { return kReductions; }
 inline constexpr auto &wordsOf(LossMean) { return kLossMeans; }
+inline constexpr auto &wordsOf(TensorOptions::LayerSpec::Cut) { return kLayerCuts; }
 
 template <class Visitor>
 void visitFields(Visitor &visitor, OptimizerOptions &options) {
@@ -132,6 +138,22 @@ void visitFields(Visitor &visitor, ShardingOptions &options) {
 }
 
 template <class Visitor>
+void visitFields(Visitor &visitor, TensorOptions::LayerSpec &options) {
+  visitor("patterns", options.patterns);
+  visitor("partition_type", options.cut);
+  visitor("shape", options.shape);
+  visitor("partition_dim", options.dimension);
+  visitor("model_types", options.modelTypes);
+}
+
+template <class Visitor>
+void visitFields(Visitor &visitor, TensorOptions &options) {
+  visitor("sequence_parallel", options.sequenceParallel);
+  visitor("tp_overlap_comm", options.overlapsExchanges);
+  visitor("layer_specs", options.layerSpecs);
+}
+
+template <class Visitor>
 void visitFields(Visitor &visitor, RecomputeOptions &options) {
   visitor("checkpoints", options.checkpoints);
   visitor("interval", options.interval);
@@ -167,6 +189,7 @@ void visitFields(Visitor &visitor, TrainingOptions &options) {
   visitor("precision", options.precision);
   visitor("loss_scale", options.lossScale);
   visitor("zero_optimization", options.sharding);
+  visitor("tensor_parallel", options.tensors);
   visitor("offload", options.offload);
   visitor("recompute", options.recompute);
 }

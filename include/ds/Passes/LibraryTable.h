@@ -13,6 +13,13 @@ struct IndexUse {
   unsigned ids, table;
   int64_t dim;
   bool ignores; ///< params[0] is a value that is skipped
+  bool isOpen;  ///< params[0], where it is there and not 0, lets indices of other parts of the dimension
+                ///< through
+
+  /// Whether a call with these params takes any index.
+  bool isOpenIn(ArrayRef<Attribute> params) const {
+    return isOpen && !params.empty() && cast<IntegerAttr>(params[0]).getInt() != 0;
+  }
 };
 
 /// A function that `ds.call` may name.

@@ -104,7 +104,7 @@ Value hf::lookUp(Emitter e, Value table, Value ids, std::optional<int64_t> paddi
   shape.push_back(width(table));
   OpBuilder &b = e.getBuilder();
   return b.create<EmbeddingOp>(e.getLoc(), tensorType(table).clone(shape), table, ids,
-                               padding ? b.getI64IntegerAttr(*padding) : IntegerAttr());
+                               /*part=*/false, padding ? b.getI64IntegerAttr(*padding) : IntegerAttr());
 }
 
 Value hf::embedding(Graph &g, llvm::StringRef name, Value ids, int64_t rows, int64_t columns,
@@ -335,12 +335,13 @@ Value hf::attention(Graph &g, Value query, Value key, Value value, const Attenti
   Value rng = isDropped ? g.generator() : Value();
   return b
       .create<AttentionOp>(e.getLoc(), query.getType(), lse, query, key, value, mask, options.slopes, rng,
-                           options.causal ? b.getUnitAttr() : UnitAttr(),
+                           /*first_head=*/Value(), options.causal ? b.getUnitAttr() : UnitAttr(),
                            isWindow ? b.getI64IntegerAttr(options.window) : IntegerAttr(),
                            options.cap > 0 ? b.getF64FloatAttr(options.cap) : FloatAttr(),
                            b.getF64FloatAttr(options.scale),
                            isDropped ? b.getF64FloatAttr(options.dropout) : FloatAttr(),
-                           isDropped ? b.getI64IntegerAttr(g.nextDropout()) : IntegerAttr())
+                           isDropped ? b.getI64IntegerAttr(g.nextDropout()) : IntegerAttr(),
+                           /*heads=*/IntegerAttr())
       .getResult();
 }
 

@@ -75,7 +75,7 @@ CommandLowering::CommandLowering(StageBuilder &builder, ScheduledOpInterface op)
 // gets the least limit of all its readers, to which the runtime holds each batch before it is used.
 void CommandLowering::limitInput(CallOp call) {
   const std::optional<IndexUse> &use = entryOf(call.getCallee()).indices;
-  if (!use)
+  if (!use || use->isOpenIn(call.getParams().getValue()))
     return;
   auto argument = dyn_cast<BlockArgument>(findOrigin(call.getBuffers()[use->ids]));
   auto func = call->getParentOfType<func::FuncOp>();

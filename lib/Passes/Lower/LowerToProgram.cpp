@@ -192,6 +192,13 @@ void StageBuilder::addInput(func::FuncOp func, unsigned argument) {
   input.buffer = tables.addBuffer(type, offset.getInt());
   input.stage = stage;
   addLifetime(type, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
+  if (auto indices = module->getAttrOfType<ArrayAttr>(DsDialect::kIndicesAttr))
+    for (auto known : indices.getAsRange<IndicesAttr>())
+      if (known.getInput() == name) {
+        input.indexLimit = known.getBelow();
+        input.hasIgnoreIndex = known.getIgnored().has_value();
+        input.ignoreIndex = known.getIgnored().value_or(0);
+      }
   program.inputs.push_back(input);
 }
 

@@ -216,10 +216,11 @@ Value Raiser::buildAttention(ArrayRef<Value> inputs, Value mask) {
   return builder
       .create<AttentionOp>(emit.getLoc(), inputs[0].getType(), lse, inputs[0], inputs[1], inputs[2], mask,
                            match.slopes ? shapeSlopes(emit, *match.slopes) : Value(),
-                           match.dropout ? Value(match.dropout.getRng()) : Value(), causal, window, cap,
-                           builder.getF64FloatAttr(scale),
+                           match.dropout ? Value(match.dropout.getRng()) : Value(), /*first_head=*/Value(),
+                           causal, window, cap, builder.getF64FloatAttr(scale),
                            match.dropout ? match.dropout.getProbabilityAttr() : FloatAttr(),
-                           match.dropout ? match.dropout.getIdAttr() : IntegerAttr())
+                           match.dropout ? match.dropout.getIdAttr() : IntegerAttr(),
+                           /*heads=*/IntegerAttr())
       .getResult();
 }
 

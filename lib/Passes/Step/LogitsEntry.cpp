@@ -158,7 +158,7 @@ LogicalResult mlir::ds::buildLogits(StepSegment &segment, StepStates &states) {
                                  RankedTensorType::get({samples}, builder.getI64Type()));
   Value table = emit.reshape(rows, {numRows, width});
   Value picked = builder.create<EmbeddingOp>(product.getLoc(), tensorType(table).clone({samples, width}),
-                                             table, segment.read(asked), IntegerAttr());
+                                             table, segment.read(asked), /*part=*/false, IntegerAttr());
   RankedTensorType whole = tensorType(product.getResult());
   RankedTensorType type = whole.clone({samples, whole.getShape().back()});
   auto logits = builder.create<MatmulOp>(product.getLoc(), type, picked, product.getRhs(), product.getBias(),

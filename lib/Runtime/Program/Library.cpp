@@ -86,7 +86,7 @@ MatmulExtras matmulExtras(std::span<const Buffer *const> operands, std::span<con
 
 AttentionParams attentionParams(std::span<const int64_t> params) {
   AttentionParams result{params[0] != 0, std::bit_cast<double>(params[1])};
-  if (params.size() % 2 != 0) { // all but the last come in pairs
+  if (hasAttentionBlock(params.size())) {
     result.isFast = params.back() == kFastGradient;
     if (!result.isFast)
       result.block = params.back();
@@ -98,14 +98,15 @@ AttentionParams attentionParams(std::span<const int64_t> params) {
   if (const double cap = std::bit_cast<double>(params[3]); cap != 0)
     result.cap = cap;
   if (params.size() >= kAttentionParams + kAttentionFormParams + kAttentionDropoutParams)
-    result.dropout = {std::bit_cast<double>(params[4]), params[5]};
+    result.dropout = {std::bit_cast<double>(params[4]), params[5], params[6]};
   return result;
 }
 
 AttentionExtras attentionExtras(LibraryFn fn, std::span<const Buffer *const> operands) {
   AttentionExtras extras;
   for (const Buffer *operand : operands.subspan(fixedAttentionOperands(fn)))
-    (operand->shape.size() != 1     ? extras.mask
+    (operand->shape.empty()         ? extras.firstHead
+     : operand->shape.size() != 1   ? extras.mask
      : operand->dtype == DType::I64 ? extras.generator
                                     : extras.slopes) = operand;
   return extras;

@@ -6,21 +6,23 @@
 
 namespace ds::rt {
 
-/// The probability and the number of a draw.
+/// The probability and the number of a draw, and of how many heads it is.
 static Status verifyDropout(const OperandChecker &c, unsigned first) {
   const double probability = std::bit_cast<double>(c.param(first));
   if (!(probability >= 0 && probability < 1))
     return refuse("{} has a dropout of {}, expected at least 0 and below 1", c.where(), probability);
-  return c.param(first + 1) >= 0
+  if (c.param(first + 1) < 0)
+    return refuse("{} draws its dropout by the number {}", c.where(), c.param(first + 1));
+  return c.param(first + 2) > 0 && c.param(first + 2) <= INT32_MAX
              ? Status()
-             : refuse("{} draws its dropout by the number {}", c.where(), c.param(first + 1));
+             : refuse("{} draws the dropout of {} heads", c.where(), c.param(first + 2));
 }
 
 /// Causality and scale; of a form with a window, a cap or dropout the first two of these, and dropout where
 /// there is one; the size of blocks of a gradient and of dropout, or that a gradient is fast.
 static Status verifyParams(const OperandChecker &c, unsigned least, unsigned most) {
   const bool isGradient = static_cast<LibraryFn>(c.command.callee) == LibraryFn::AttentionBackward;
-  const bool hasBlock = c.numParams() % 2 != 0;
+  const bool hasBlock = hasAttentionBlock(c.numParams());
   const unsigned others = c.numParams() - (hasBlock ? kAttentionBlockParams : 0);
   const bool hasDropout = others == kAttentionParams + kAttentionFormParams + kAttentionDropoutParams;
   const bool hasForm = hasDropout || others == kAttentionParams + kAttentionFormParams;
@@ -42,17 +44,20 @@ static Status verifyParams(const OperandChecker &c, unsigned least, unsigned mos
   return hasDropout ? verifyDropout(c, kAttentionParams + kAttentionFormParams) : Status();
 }
 
-/// Mask, slopes and generator from operand `first` on: at most one of each, each of the shape of what it is
-/// added to. There is a generator where there is dropout.
+/// Mask, slopes, generator and first head from operand `first` on: at most one of each, each of the shape of
+/// what it is added to. There is a generator where there is dropout, and a first head there alone.
 static Status verifyExtras(const OperandChecker &c, unsigned first) {
   for (unsigned k = first; k < c.numOperands(); ++k) {
-    if (c.operand(k).shape.size() == 1) {
+    if (c.operand(k).shape.empty()) {
+      DS_CHECK(c.dtype(k, {DType::I64}));
+    } else if (c.operand(k).shape.size() == 1) {
       DS_CHECK(c.dtype(k, {DType::F32, DType::I64}));
     } else {
       DS_CHECK(c.dtype(k, {DType::F32}));
       DS_CHECK(c.rank(k, 4));
     }
-    DS_CHECK(c.unitInnermost(k));
+    if (!c.operand(k).shape.empty())
+      DS_CHECK(c.unitInnermost(k));
   }
   const AttentionExtras extras = attentionExtras(static_cast<LibraryFn>(c.command.callee), c.operands());
   if (extras.count() + first != c.numOperands())
@@ -64,6 +69,12 @@ static Status verifyExtras(const OperandChecker &c, unsigned first) {
   if (extras.generator && extras.generator->shape[0] != 2)
     return refuse("{} has a generator of {} numbers, expected 2", c.where(), extras.generator->shape[0]);
   const std::vector<int64_t> q = c.operand(0).shape, kv = c.operand(1).shape;
+  if (extras.firstHead && !draws)
+    return refuse("{} has a first head without dropout", c.where());
+  constexpr unsigned kHeadsParam = kAttentionParams + kAttentionFormParams + kAttentionDropoutParams - 1;
+  if (draws && (extras.firstHead ? c.param(kHeadsParam) < q[2] : c.param(kHeadsParam) != q[2]))
+    return refuse("{} draws the dropout of {} heads, of which it has {}", c.where(), c.param(kHeadsParam),
+                  q[2]);
   if (extras.slopes && extras.slopes->shape[0] != q[2])
     return refuse("{} has {} slopes for {} heads", c.where(), extras.slopes->shape[0], q[2]);
   if (!extras.mask)
@@ -97,22 +108,22 @@ static Status verifyShapes(const OperandChecker &c, unsigned first) {
 }
 
 Status verifyAttentionForward(const OperandChecker &c) {
-  DS_CHECK(verifyParams(c, 5, 8));
+  DS_CHECK(verifyParams(c, 5, 9));
   DS_CHECK(verifyShapes(c, 5));
-  DS_CHECK(c.written(3, {0, 1, 2, 4, 5, 6, 7}));
-  return c.written(4, {0, 1, 2, 5, 6, 7});
+  DS_CHECK(c.written(3, {0, 1, 2, 4, 5, 6, 7, 8}));
+  return c.written(4, {0, 1, 2, 5, 6, 7, 8});
 }
 
 Status verifyAttentionBackward(const OperandChecker &c) {
-  DS_CHECK(verifyParams(c, 9, 12));
+  DS_CHECK(verifyParams(c, 9, 13));
   DS_CHECK(verifyShapes(c, 9));
   DS_CHECK(c.shape(5, c.operand(0).shape));
   DS_CHECK(c.shape(6, c.operand(0).shape));
   DS_CHECK(c.shape(7, c.operand(1).shape));
   DS_CHECK(c.shape(8, c.operand(1).shape));
-  DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11}));
-  DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9, 10, 11}));
-  DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9, 10, 11}));
+  DS_CHECK(c.written(6, {0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11, 12}));
+  DS_CHECK(c.written(7, {0, 1, 2, 3, 4, 5, 8, 9, 10, 11, 12}));
+  DS_CHECK(c.written(8, {0, 1, 2, 3, 4, 5, 9, 10, 11, 12}));
   return verifyWorkspace(c);
 }
 

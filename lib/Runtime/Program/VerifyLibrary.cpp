@@ -177,7 +177,9 @@ Status verifyEmbeddingShapes(const OperandChecker &c, unsigned table, unsigned i
 }
 
 Status verifyEmbeddingForward(const OperandChecker &c) {
-  DS_CHECK(c.counts(3, 3, 0));
+  DS_CHECK(c.counts(3, 3, std::min(c.numParams(), 1u)));
+  if (c.numParams() > 0)
+    DS_CHECK(c.flag(0));
   DS_CHECK(verifyEmbeddingShapes(c, 0, 1, 2));
   DS_CHECK(c.sameType(0, 2));
   return c.written(2, {0, 1});

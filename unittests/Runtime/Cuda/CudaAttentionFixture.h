@@ -100,7 +100,7 @@ struct Attention {
     if (f.window != 0 || f.cap != 0 || f.dropout != 0)
       params.insert(params.end(), {f.window, test::bits(f.cap)});
     if (f.dropout != 0)
-      params.insert(params.end(), {test::bits(f.dropout), 6});
+      params.insert(params.end(), {test::bits(f.dropout), 6, f.heads});
     if (f.block > 0 && (f.dropout != 0 || function == LibraryFn::AttentionBackward))
       params.push_back(f.block);
     if (f.fast && function == LibraryFn::AttentionBackward)

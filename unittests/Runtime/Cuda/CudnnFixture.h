@@ -96,7 +96,7 @@ protected:
     if (form.window != 0 || form.cap != 0 || form.dropout != 0)
       params.insert(params.end(), {form.window, std::bit_cast<int64_t>(form.cap)});
     if (form.dropout != 0)
-      params.insert(params.end(), {std::bit_cast<int64_t>(form.dropout), 0});
+      params.insert(params.end(), {std::bit_cast<int64_t>(form.dropout), 0, form.heads});
     if (gradient && form.fast)
       params.push_back(kFastGradient);
     return params;

@@ -17,19 +17,20 @@ namespace ds::rt {
 
 /// Params that all have; those of a window and a cap behind them, and of dropout behind those; at the end, of
 /// a gradient and of dropout the size of blocks, or of a gradient that it is fast.
-inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2, kAttentionDropoutParams = 2,
+inline constexpr unsigned kAttentionParams = 2, kAttentionFormParams = 2, kAttentionDropoutParams = 3,
                           kAttentionBlockParams = 1;
 
 /// In the place of a block's size: the gradient may be added up in any order.
 inline constexpr int64_t kFastGradient = 0;
 
-/// Operands before the mask, the slopes and the generator.
+/// Operands before the mask, the slopes, the generator and the first head.
 constexpr unsigned fixedAttentionOperands(LibraryFn fn) { return fn == LibraryFn::AttentionBackward ? 9 : 5; }
 
 /// What of the probabilities is dropped (Library.h).
 struct AttentionDropout {
   double probability;
-  int64_t id; ///< of the draw
+  int64_t id;    ///< of the draw
+  int64_t heads; ///< of the attention of which these are some or all
 };
 
 struct AttentionParams {
@@ -43,6 +44,13 @@ struct AttentionParams {
   std::optional<AttentionDropout> dropout = {};
 };
 
+/// Whether the last of so many params is about blocks.
+constexpr bool hasAttentionBlock(size_t numParams) {
+  constexpr unsigned form = kAttentionParams + kAttentionFormParams, drawn = form + kAttentionDropoutParams;
+  return numParams == kAttentionParams + kAttentionBlockParams || numParams == form + kAttentionBlockParams ||
+         numParams == drawn + kAttentionBlockParams;
+}
+
 /// Requires as many params as an attention has.
 AttentionParams attentionParams(std::span<const int64_t> params);
 
@@ -51,7 +59,10 @@ struct AttentionExtras {
   const Buffer *mask = nullptr;
   const Buffer *slopes = nullptr;
   const Buffer *generator = nullptr; ///< (seed, counter) of dropout
-  unsigned count() const { return (mask ? 1 : 0) + (slopes ? 1 : 0) + (generator ? 1 : 0); }
+  const Buffer *firstHead = nullptr; ///< of those that dropout counts
+  unsigned count() const {
+    return (mask ? 1 : 0) + (slopes ? 1 : 0) + (generator ? 1 : 0) + (firstHead ? 1 : 0);
+  }
 };
 AttentionExtras attentionExtras(LibraryFn fn, std::span<const Buffer *const> operands);
 

@@ -22,8 +22,9 @@
 //     it, and nothing reads it before them. A GPU may leave them out and let the product make it; the CPU
 //     leaves it as it is. Such a product has no bias, and b two dimensions; with 3 it is one with GELU's
 //     gradient, else without activation and all matrices have two.
-//   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes][, generator]
-//                         params: causal, scale[, window, cap[, dropout, id[, block]]]; the reals are doubles
+//   AttentionForward      operands: q, k, v, out, lse[, mask][, slopes][, generator][, first]
+//                         params: causal, scale[, window, cap[, dropout, id, heads[, block]]]; the reals are
+//                         doubles
 //     q, out: [B, T, H, D]; k, v: [B, S, G, D] with H a multiple of G (query head h reads key head h /
 //     (H/G)); lse: [B, H, T] f32, log of the sum of exponentials of each score row. mask: additive,
 //     broadcastable [B|1, H|1, T|1, S] f32. causal: position t sees s <= t + (S - T). A row that sees nothing
@@ -31,12 +32,14 @@
 //     window > 0: position t sees s only where |t + (S - T) - s| < window; tiles outside are not computed.
 //     cap > 0: cap * tanh(x / cap) takes the place of a scaled score x, before mask and slopes. 0 is none of
 //     either. slopes: [H] f32; head h gains slopes[h] * (s - (t + (S - T))). Ranks and types tell mask,
-//     slopes and generator apart.
+//     slopes, generator and first apart.
 //     dropout p, with generator = i64 [2] (seed, counter): after the softmax the probability of b, h, t, s
 //     becomes 0 where u < p, else it is divided by 1 - p. u is number ((b H + h) T + t) S + s of the draw
 //     `id`: that one modulo 4 of the words of Philox-4x32-10 with key = seed and counter (low and high half
-//     of that number / 4, id, counter), without its 8 low bits and times 2^-24. lse is of all scores.
+//     of that number / 4, id, counter), without its 8 low bits and times 2^-24. lse is of all scores. With
+//     first = i64 [], H is `heads` there and h is first + h: these are some of the heads of one attention.
 //   AttentionBackward     operands: q, k, v, out, lse, dout, dq, dk, dv[, mask][, slopes][, generator]
+//                         [, first]
 //                         params: as forward[, block]
 //     Writes dq, dk, dv (never accumulates), of q's type. The score matrix is recomputed tile by tile.
 //     Workspace for 16-bit types: f32 sums of dk and dv for one head and each thread.
@@ -45,6 +48,8 @@
 //     block = 0: there cuDNN may add up the gradient of the queries in any order, so that two runs may differ
 //     in bits.
 //   EmbeddingForward      operands: table[V, C], ids[...], out[..., C]      f32, bf16 or f16, both alike
+//                         params: [isPart]
+//     isPart: an id outside of [0, V), which is one of another part of the table, gives zeros.
 //   EmbeddingBackward     operands: ids[...], dout[..., C], dtable[V, C]   params: accumulate
 //     dtable (= 0 first unless accumulate) gains the rows of dout, each row's terms in index order:
 //     deterministic. dtable has dout's type or f32; a 16-bit row is summed in f32 and rounded once, for which
