@@ -259,7 +259,7 @@ def attention(op, q, k, v, *added):
     addends = [x for x in added if x.is_floating_point()]
     scores = attention_scores(op, q, k, *addends)
     weights = torch.softmax(scores, -1)
-    for rng in added[len(addends):]:  # of dropout, the last operand
+    for rng in added[len(addends):][:1]:  # of dropout
         weights = dropped(weights, rng, op.get("dropout_id"), op.get("dropout"))
     return torch.einsum("bhts,bshd->bthd", weights, v), torch.logsumexp(scores, -1)
 

@@ -12,7 +12,7 @@ from ranks import philox  # noqa: E402
 from ranks.ir import Op, Type, read_modules  # noqa: E402
 from ranks.layouts import Gathered, Holding, Layout  # noqa: E402
 from ranks.mesh import Mesh  # noqa: E402
-from ranks.values import Numbers, attention_grad  # noqa: E402
+from ranks.values import OPS, Numbers, attention_grad  # noqa: E402
 
 import numpy as np  # noqa: E402
 
@@ -45,6 +45,9 @@ def check_layouts():
     rows = torch.arange(24).reshape(12, 2)
     assert torch.equal(heads.elements(mesh, 0).reshape(-1, 2), rows[[0, 1, 4, 5, 8, 9]])
     assert torch.equal(heads.elements(mesh, 3).reshape(-1, 2), rows[[2, 3, 6, 7, 10, 11]])
+    assert heads.part_shape(mesh) == [6, 2] and Layout([4, 2], [["tp"], []]).part_shape(mesh) == [2, 2]
+    padded = Layout([5, 2], [["dp", "tp"], []], view=[8, 2])
+    assert padded.part_shape(mesh) == [2, 2] and padded.elements(mesh, 2).tolist() == [[8, 9], [-1, -1]]
     words = Layout([8, 2], [["dp", "tp"], []], existing=5)
     assert words.elements(mesh, 2).tolist() == [[8, 9], [-1, -1]] and words.elements(mesh, 3).max() == -1
     gathered = Gathered("words", [5, 2], torch.float64)
@@ -87,6 +90,40 @@ def check_attention():
         assert torch.allclose(torch.cat([halves[0][index], halves[1][index]], 1), whole[index])
 
 
+def check_parts_of_draws():
+    """A part of a value, and some heads of an attention, draw what the whole draws."""
+    rng, op = torch.tensor([7, 5]), Op("ds.random_uniform", [], [])
+    op.attributes, op.types = {"id": 3, "first": 0}, [Type([4, 6], "f32")]
+    whole = OPS[op.name](op, rng)
+    op.types = [Type([4, 2], "f32")]
+    assert torch.equal(OPS[op.name](op, rng, torch.arange(24).reshape(4, 6)[:, 2:4]), whole[:, 2:4])
+    generator = torch.Generator().manual_seed(2)
+    q, k, v, grad = (torch.randn([2, 5, 4, 3], generator=generator, dtype=torch.float64) for _ in range(4))
+    op = Op("ds.attention", [], [])
+    op.attributes = {"scale": 0.5, "causal": True, "dropout": 0.4, "dropout_id": 2}
+    out, lse = OPS["ds.attention"](op, q, k, v, rng)
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    with torch.enable_grad():
+        expected = torch.autograd.grad(OPS["ds.attention"](op, *leaves, rng)[0], leaves, grad)
+    found = attention_grad(op, q, k, v, out, lse, grad, rng)
+    assert all(torch.allclose(ours, theirs) for ours, theirs in zip(found, expected))
+    op.attributes["heads"] = 4
+    some = [x[:, :, 2:] for x in (q, k, v)]
+    part, _ = OPS["ds.attention"](op, *some, rng, torch.tensor(2))
+    assert torch.allclose(part, out[:, :, 2:])
+    grads = attention_grad(op, *some, out[:, :, 2:], lse[:, 2:], grad[:, :, 2:], rng, torch.tensor(2))
+    assert all(torch.allclose(ours, theirs[:, :, 2:]) for ours, theirs in zip(grads, expected))
+
+
+def check_part_of_a_table():
+    """Rows of another part are zeros: the parts add up to the whole."""
+    table, ids = torch.arange(12.0).double().reshape(6, 2), torch.tensor([[0, 5], [2, 3]])
+    op = Op("ds.embedding", [], [])
+    op.attributes = {"part": True}
+    halves = [OPS["ds.embedding"](op, table[first:first + 3], ids - first) for first in (0, 3)]
+    assert torch.equal(halves[0] + halves[1], table[ids]) and (halves[0][0, 1] == 0).all()
+
+
 def check_reader():
     """Every form that generic text has."""
     module, = read_modules('''"builtin.module"() ({
@@ -111,7 +148,8 @@ def check_reader():
 
 
 def main():
-    checks = [check_philox, check_mesh, check_layouts, check_rounding, check_attention, check_reader]
+    checks = [check_philox, check_mesh, check_layouts, check_rounding, check_attention, check_parts_of_draws, check_part_of_a_table,
+              check_reader]
     for check in checks:
         check()
     print(f"{len(checks)} parts are right")

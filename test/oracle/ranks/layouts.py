@@ -25,6 +25,22 @@ class Layout:
         self.view, self.cuts = list(view or shape), cuts
         self.existing = math.prod(shape) if existing is None else existing * math.prod(shape[1:])
 
+        self.shape = shape
+
+    def part_shape(self, mesh):
+        """The shape of a rank's part: each dimension is the product of what is left of those of the view that make it."""
+        left = [(size, size // mesh.count(axes)) for size, axes in zip(self.view, self.cuts)]
+        if left:
+            left[0] = self.existing // math.prod(self.view[1:]), left[0][1]  # of the first, what exists
+        result = []
+        for size in self.shape:
+            whole = part = 1
+            while left and (whole < size or left[0][0] == 1):
+                (of_whole, of_part), *left = left
+                whole, part = whole * of_whole, part * of_part
+            result.append(part)
+        return result
+
     def elements(self, mesh, rank):
         """The numbers of the elements that `rank` has, in the shape of its part; -1 stands for padding."""
         numbers = torch.arange(math.prod(self.view)).reshape(self.view)
@@ -42,15 +58,19 @@ def part_of(value, mesh, rank, axes, dim=0):
     return value.narrow(dim, mesh.position(rank, axes) * (size // count), size // count)
 
 
+def layout_of(state):
+    return Layout(state.type.shape, state.cuts, state.view)
+
+
 def holdings(stage, state, mesh, rank):
     """What `state` holds on `rank`."""
-    own = Layout(state.type.shape, state.cuts).elements(mesh, rank).reshape(-1)
+    own = layout_of(state).elements(mesh, rank).reshape(-1)
     if not state.bucket:
         return [Holding(state.key, state.type.shape, (own >= 0).nonzero()[:, 0], own[own >= 0])]
     bucket, first, result = stage.buckets[state.bucket], int(own[0]), []
     for member, offset in zip(bucket.members, bucket.offsets):
         declared = stage.declared[member]
-        there = Layout(declared.type.shape, declared.cuts).elements(mesh, rank).reshape(-1)
+        there = layout_of(declared).elements(mesh, rank).reshape(-1)
         here = torch.arange(offset, offset + there.numel()) - first
         inside = (here >= 0) & (here < own.numel()) & (there >= 0)
         key = member if state.role == "parameter" else f"{member}.{state.slot}"
@@ -61,7 +81,7 @@ def holdings(stage, state, mesh, rank):
 
 def lay_out(state, held, mesh, wholes, numbers):
     """The part of `state` that a rank starts with, of which it holds `held`."""
-    shape = [size // mesh.count(axes) for size, axes in zip(state.type.shape, state.cuts)]
+    shape = layout_of(state).part_shape(mesh)
     part = torch.zeros(math.prod(shape), dtype=evaluate.dtype(state.type.element))
     for holding in held:
         part[holding.here] = wholes[holding.key].reshape(-1)[holding.there].to(part.dtype)

@@ -91,16 +91,47 @@ def packed(data, element):
     return torch.frombuffer(bytearray(data), dtype=PACKED[element]).to(evaluate.dtype(element))
 
 
-def random_uniform(op, rng):
+def drawn(rng, op_id, elements):
+    """The numbers in [0, 1) of elements of one draw."""
+    numbers = philox.uniform(int(rng[0]), int(rng[1]), int(op_id), elements.reshape(-1).numpy())
+    return torch.from_numpy(numbers).reshape(elements.shape)
+
+
+def random_uniform(op, rng, *numbers):
     shape, _ = op.types[0]
-    count = math.prod(shape)
-    elements = torch.arange(int(op.get("first")), int(op.get("first")) + count).numpy()
-    return torch.from_numpy(philox.uniform(int(rng[0]), int(rng[1]), int(op.get("id")), elements)).reshape(shape)
+    elements = numbers[0] if numbers else torch.arange(math.prod(shape)).reshape(shape)
+    return drawn(rng, op.get("id"), elements + int(op.get("first")))
+
+
+def embedding(op, table, ids):
+    if not op.has("part"):
+        return evaluate.embedding(op, table, ids)
+    inside = (ids >= 0) & (ids < table.shape[0])
+    return torch.where(inside[..., None], table[torch.where(inside, ids, 0)], 0.0)
+
+
+def kept_factors(op, shape, rng, first=None):
+    """What the probabilities of attention, of this shape, are multiplied by: 0 where they are dropped."""
+    batch, heads, queries, keys = shape
+    rows = torch.arange(batch)[:, None] * int(op.get("heads", heads)) + torch.arange(heads) + (0 if first is None else first)
+    numbers = (rows[..., None] * queries + torch.arange(queries))[..., None] * keys + torch.arange(keys)
+    probability = op.get("dropout")
+    return (drawn(rng, op.get("dropout_id"), numbers) >= torch.tensor(probability).float()).double() / (1 - probability)
+
+
+def attention(op, q, k, v, *added):
+    groups = q.shape[2] // k.shape[2]
+    keys, values = (x.repeat_interleave(groups, dim=2) for x in (k, v))
+    scores = evaluate.attention_scores(op, q, keys, *(x for x in added if x.is_floating_point()))
+    weights = torch.softmax(scores, -1)
+    generator = [x for x in added if not x.is_floating_point()]
+    if generator:
+        weights = weights * kept_factors(op, weights.shape, *generator)
+    return torch.einsum("bhts,bshd->bthd", weights, values), torch.logsumexp(scores, -1)
 
 
 def dropout(op, x, rng):
-    drawn = philox.uniform(int(rng[0]), int(rng[1]), int(op.get("id")), torch.arange(x.numel()).numpy())
-    keep = (torch.from_numpy(drawn).reshape(x.shape) >= op.get("probability")) | x.isnan()
+    keep = (drawn(rng, op.get("id"), torch.arange(x.numel()).reshape(x.shape)) >= op.get("probability")) | x.isnan()
     return torch.where(keep, x / (1 - op.get("probability")), torch.zeros_like(x))
 
 
@@ -109,17 +140,19 @@ def attention_grad(op, q, k, v, out, lse, grad, *added):
     groups = q.shape[2] // k.shape[2]
     keys, values = (x.repeat_interleave(groups, dim=2) for x in (k, v))
     leaves = [x.detach().requires_grad_() for x in (q, keys)]
+    generator = [x for x in added if not x.is_floating_point()]
     with torch.enable_grad():
-        scores = evaluate.attention_scores(op, *leaves, *added)
+        scores = evaluate.attention_scores(op, *leaves, *(x for x in added if x.is_floating_point()))
     weights = torch.exp(scores.detach() - lse[..., None])
+    kept = kept_factors(op, weights.shape, *generator) if generator else torch.ones_like(weights)
     below = (grad * out).sum(-1).permute(0, 2, 1)[..., None]
-    scores_grad = weights * (torch.einsum("bthd,bshd->bhts", grad, values) - below)
+    scores_grad = weights * (torch.einsum("bthd,bshd->bhts", grad, values) * kept - below)
     query_grad, key_grad = torch.autograd.grad(scores, leaves, scores_grad)
-    value_grad = torch.einsum("bhts,bthd->bshd", weights, grad)
+    value_grad = torch.einsum("bhts,bthd->bshd", weights * kept, grad)
     return [query_grad] + [x.unflatten(2, (-1, groups)).sum(3) for x in (key_grad, value_grad)]
 
 
 OPS = {**evaluate.OPS, "ds.constant": constant, "ds.random_uniform": random_uniform, "ds.dropout": dropout,
-       "ds.attention_grad": attention_grad, "ds.presume": lambda op, truth, guess, wrong: truth,
+       "ds.embedding": embedding, "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.presume": lambda op, truth, guess, wrong: truth,
        "ds.after": lambda op, value, event: value, "ds.store": lambda op, value: value,
        "ds.load": lambda op, value: value, "ds.move": lambda op, value: value}
