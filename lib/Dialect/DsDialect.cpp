@@ -7,6 +7,7 @@
 #include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/DsConv.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Sharding.h"
 #include "ds/Dialect/Training.h"
 
 #include "OpHelpers.h"
@@ -59,6 +60,7 @@ void DsDialect::initialize() {
 #define GET_TYPEDEF_LIST
 #include "ds/Dialect/DsTypes.cpp.inc"
       >();
+  attachShardingRules(*getContext());
 }
 
 /// Verifies attributes that any op, or any function, may have.

@@ -57,6 +57,8 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
 }
 
 void mlir::ds::buildShardPipeline(OpPassManager &manager) {
+  // Layers first: ZeRO counts what a rank has of a parameter.
+  manager.addPass(createShardTensors());
   manager.addPass(createShardZero());
 
   // Updates have the shape of what a rank has now. What they and the windows of buckets repeat is merged.

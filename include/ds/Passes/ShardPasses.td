@@ -8,6 +8,50 @@ include "mlir/Pass/PassBase.td"
 // step -> sharded
 //===----------------------------------------------------------------------===//
 
+def ShardTensors : Pass<"ds-shard-tensors", "::mlir::ModuleOp"> {
+  let summary = "Divides the layers of a step among ranks, as costs say and configurations ask";
+  let description = [{
+    The ranks along `tensors` of `ds.mesh` run the same functions on the same samples, each on parts of parameters and
+    activations. Which parts follows from the graph alone: each op says along which numbers it can be cut
+    (`ShardingOpInterface`), and a solver finds the form in which each value is held so that work and exchanges take the least
+    time together (include/ds/Analysis/Placement/Placement.h). No op and no layer is known by its name.
+
+    Requires: phase step, with updates that are not decomposed.
+
+    Ensures:
+    - With one rank along `tensors` nothing changes.
+    - Functions have one text for all ranks. Values that are cut have the sizes of one rank's part; what is not read as it is
+      held is exchanged, once for all that read it so: `ds.all_reduce` of addends, `ds.all_gather` and `ds.reduce_scatter` of
+      parts, along dimension 0, behind or before a transposition where another dimension is cut.
+    - Parameters that are cut say how (`shards`, with `view` where heads lie behind others in a fused dimension), and so do
+      moments, masters and gradients that belong to them. A whole parameter whose gradient each rank makes an addend of says
+      so by `addends`.
+    - Losses are elementwise ops and reductions: of classes that are cut each rank has its own, and three numbers a row are
+      exchanged.
+    - A bias beside a sum that ranks make addends of is read by the first of them alone.
+    - Scalars, and what functions return beside gradients, are whole on every rank.
+
+    With `rows`, activations between layers can be cut along the sequence, and sums are left in parts (Korthikanti et al.,
+    arXiv 2205.05198, section 4.2.2); without, sums are made whole (Shoeybi et al., arXiv 1909.08053, section 3).
+
+    With `tensors tp` of 2 ranks and without `rows`
+    ```
+    %h = ds.matmul %x, %w1 : tensor<64x8xf32>, tensor<8x32xf32> -> tensor<64x32xf32>
+    %y = ds.matmul %h, %w2 : tensor<64x32xf32>, tensor<32x8xf32> -> tensor<64x8xf32>
+    ```
+    becomes
+    ```
+    %h = ds.matmul %x, %w1 : tensor<64x8xf32>, tensor<8x16xf32> -> tensor<64x16xf32>
+    %a = ds.matmul %h, %w2 : tensor<64x16xf32>, tensor<16x8xf32> -> tensor<64x8xf32>
+    %y = ds.all_reduce sum %a along tp : tensor<64x8xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"rows", "rows", "bool", "true", "Let activations be cut along the sequence">,
+    Option<"remarks", "remarks", "bool", "false", "Report what each segment exchanges, and how parameters are cut">];
+}
+
 def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
   let summary = "Divides a step among data-parallel ranks, as a stage of ZeRO says";
   let description = [{

@@ -1,0 +1,249 @@
+//===- Placement.cpp - The cheapest forms of all values ------------------------===//
+#include "ds/Analysis/Placement/Placement.h"
+
+#include <algorithm>
+#include <cassert>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+namespace ds::analysis {
+namespace {
+
+constexpr uint32_t bitOf(Form form) { return uint32_t(1) << form; }
+constexpr bool isPart(Form form) { return form >= kFirstPart; }
+/// The least that a state may be better by, relative to what it is compared with: sums in other orders differ
+/// by less.
+constexpr double kTie = 1e-12;
+
+/// Parts of a tensor that all ranks together send to turn `from` into `to`, and how many exchanges that is.
+/// Forward and backward alike: nothing where it cannot be.
+struct Exchange {
+  double share = 0; ///< of (ranks - 1) / ranks times the bytes
+  int count = 0;
+};
+
+std::optional<Exchange> exchange(Form from, Form to) {
+  const bool isToWhole = to == kWhole || to == kCopy;
+  if (from == to || from == kWhole || from == kCopy)
+    return to == kAddends && from != kAddends ? std::nullopt : std::optional(Exchange{});
+  if (from == kAddends)
+    return isToWhole ? Exchange{2, 1} : Exchange{1, 1};
+  if (to == kAddends)
+    return std::nullopt;
+  return Exchange{1, 1}; // parts are gathered, and taken in another way where they are to be others
+}
+
+/// How the gradient of what is read in `form` arrives.
+Form gradientOf(Form form) { return form == kCopy ? kAddends : form == kAddends ? kWhole : form; }
+/// How the gradient of what is held as `held` is to be.
+Form wantedGradient(Form held) { return isPart(held) ? held : kWhole; }
+
+/// How a value that is still read is held, and in which forms it was made.
+struct Live {
+  Form held = kWhole;
+  uint32_t made = 0;
+  bool operator==(const Live &) const = default;
+};
+
+/// The values that are still read, in the order of `Search::live`.
+using Frontier = std::vector<Live>;
+
+struct FrontierHash {
+  size_t operator()(const Frontier &frontier) const {
+    uint64_t hash = 1469598103934665603ull;
+    for (const Live &live : frontier)
+      hash = (hash ^ (uint64_t(live.made) << 8 | live.held)) * 1099511628211ull;
+    return hash ^ hash >> 29;
+  }
+};
+
+/// How a state was reached.
+struct Step {
+  uint32_t from = 0; ///< number of the state before
+  uint32_t way = 0;
+};
+
+struct State {
+  Frontier frontier;
+  double seconds = 0;
+  Step step;
+};
+
+class Search {
+public:
+  explicit Search(const PlacementProblem &problem) : problem(problem) { findLastReads(); }
+  PlacementSolution run();
+
+private:
+  void findLastReads();
+  void advance(uint32_t index);
+  void tryWay(const PlacedOp &op, uint32_t way, uint32_t from);
+  void keep(Frontier frontier, double seconds, Step step);
+  void settle(std::vector<State> found);
+  PlacementSolution trace() const;
+
+  const PlacementProblem &problem;
+  std::vector<uint32_t> lastRead;  ///< by value: the op that reads it last; none: the op that makes it
+  std::vector<uint32_t> live;      ///< values of a frontier, in order
+  std::vector<uint32_t> nextLive;  ///< those behind the op at hand
+  std::vector<int32_t> place;      ///< by value: where in `live`, or -1
+  std::vector<State> states, next;
+  std::unordered_map<Frontier, uint32_t, FrontierHash> known; ///< of `next`
+  std::vector<std::vector<Step>> steps;                       ///< by op
+  bool isExact = true;
+};
+
+void Search::findLastReads() {
+  lastRead.assign(problem.values.size(), 0);
+  place.assign(problem.values.size(), -1);
+  for (uint32_t index = 0; index < problem.ops.size(); ++index) {
+    for (uint32_t value : problem.ops[index].results)
+      lastRead[value] = index;
+    for (uint32_t value : problem.ops[index].operands)
+      lastRead[value] = index;
+  }
+}
+
+/// Keeps the cheaper of two ways to one frontier.
+void Search::keep(Frontier frontier, double seconds, Step step) {
+  auto [at, isNew] = known.try_emplace(frontier, static_cast<uint32_t>(next.size()));
+  if (isNew) {
+    next.push_back({std::move(frontier), seconds, step});
+    return;
+  }
+  State &other = next[at->second];
+  if (seconds < other.seconds * (1 - kTie)) {
+    other.seconds = seconds;
+    other.step = step;
+  }
+}
+
+void Search::tryWay(const PlacedOp &op, uint32_t way, uint32_t from) {
+  const PlacedWay &chosen = op.ways[way];
+  Frontier frontier = states[from].frontier;
+  double seconds = states[from].seconds + chosen.seconds;
+  for (size_t k = 0; k < op.operands.size(); ++k) {
+    const PlacedValue &value = problem.values[op.operands[k]];
+    const int32_t at = place[op.operands[k]];
+    const Form form = chosen.operands[k];
+    Live given{value.held, value.available};
+    Live &live = value.isGiven ? given : frontier[at];
+    seconds += exchangeSeconds(problem, value, live.held, form, live.made);
+    if (seconds == std::numeric_limits<double>::infinity())
+      return;
+    if (form != live.held)
+      live.made |= bitOf(form);
+  }
+  Frontier behind;
+  behind.reserve(nextLive.size());
+  for (uint32_t value : nextLive) {
+    if (place[value] >= 0) {
+      behind.push_back(frontier[place[value]]);
+      continue;
+    }
+    const size_t result = std::find(op.results.begin(), op.results.end(), value) - op.results.begin();
+    behind.push_back({chosen.results[result], 0});
+  }
+  keep(std::move(behind), seconds, {from, way});
+}
+
+void Search::settle(std::vector<State> found) {
+  if (found.size() > problem.maxStates) {
+    isExact = false;
+    std::nth_element(found.begin(), found.begin() + problem.maxStates, found.end(),
+                     [](const State &a, const State &b) { return a.seconds < b.seconds; });
+    found.resize(problem.maxStates);
+  }
+  std::vector<Step> &taken = steps.emplace_back();
+  for (const State &state : found)
+    taken.push_back(state.step);
+  states = std::move(found);
+}
+
+void Search::advance(uint32_t index) {
+  const PlacedOp &op = problem.ops[index];
+  nextLive.clear();
+  for (uint32_t value : live)
+    if (lastRead[value] > index)
+      nextLive.push_back(value);
+  for (uint32_t value : op.results)
+    if (lastRead[value] > index)
+      nextLive.push_back(value);
+  next.clear();
+  known.clear();
+  for (uint32_t from = 0; from < states.size(); ++from)
+    for (uint32_t way = 0; way < op.ways.size(); ++way)
+      tryWay(op, way, from);
+  settle(std::move(next));
+  for (uint32_t value : live)
+    place[value] = -1;
+  live = nextLive;
+  for (size_t k = 0; k < live.size(); ++k)
+    place[live[k]] = static_cast<int32_t>(k);
+}
+
+PlacementSolution Search::run() {
+  states.assign(1, State());
+  for (uint32_t index = 0; index < problem.ops.size() && !states.empty(); ++index)
+    advance(index);
+  return states.empty() ? PlacementSolution() : trace();
+}
+
+PlacementSolution Search::trace() const {
+  PlacementSolution solution;
+  const auto best = std::min_element(states.begin(), states.end(), [](const State &a, const State &b) {
+    return a.seconds < b.seconds;
+  });
+  solution.seconds = best->seconds;
+  solution.isExact = isExact;
+  solution.ways.resize(problem.ops.size());
+  auto number = static_cast<uint32_t>(best - states.begin());
+  for (size_t index = problem.ops.size(); index-- > 0;) {
+    const Step step = steps[index][number];
+    solution.ways[index] = step.way;
+    number = step.from;
+  }
+  solution.held.resize(problem.values.size(), kWhole);
+  solution.read.resize(problem.values.size(), 0);
+  for (size_t value = 0; value < problem.values.size(); ++value)
+    if (problem.values[value].isGiven)
+      solution.held[value] = problem.values[value].held;
+  for (size_t index = 0; index < problem.ops.size(); ++index) {
+    const PlacedOp &op = problem.ops[index];
+    const PlacedWay &way = op.ways[solution.ways[index]];
+    for (size_t k = 0; k < op.results.size(); ++k)
+      solution.held[op.results[k]] = way.results[k];
+    for (size_t k = 0; k < op.operands.size(); ++k)
+      if (way.operands[k] != solution.held[op.operands[k]])
+        solution.read[op.operands[k]] |= bitOf(way.operands[k]);
+  }
+  return solution;
+}
+
+} // namespace
+
+double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value, Form held, Form form,
+                       uint32_t made) {
+  if (held == form || (made & bitOf(form)))
+    return 0;
+  std::optional<Exchange> forward = exchange(held, form);
+  if (!forward || (isPart(held) && !value.mayMove))
+    return std::numeric_limits<double>::infinity();
+  const bool isWhole = form == kWhole || form == kCopy;
+  if (isWhole && (made & (bitOf(kWhole) | bitOf(kCopy))))
+    forward = Exchange{};
+  Exchange backward;
+  if (value.gradientBytes > 0)
+    backward = exchange(gradientOf(form), wantedGradient(held)).value_or(Exchange{});
+  const double perByte = (problem.ranks - 1) / problem.ranks * problem.secondsPerByte;
+  auto seconds = [&](const Exchange &exchange, double bytes) {
+    const double weight = exchange.share == 1 ? problem.partsWeight : 1; // all but all-reduces
+    return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * exchange.count);
+  };
+  return seconds(*forward, value.bytes) + seconds(backward, value.gradientBytes);
+}
+
+PlacementSolution placeValues(const PlacementProblem &problem) { return Search(problem).run(); }
+
+} // namespace ds::analysis

@@ -1,0 +1,185 @@
+//===- ShardingParts.cpp - What a rank does in the place of an op ------------------===//
+#include "ShardingRules.h"
+
+
+using namespace mlir;
+using namespace mlir::ds;
+
+/// Position of this rank times `factor`, in every element of `type`: this rank's of the positions of all.
+static Value rankTimes(OpEmitter &emit, CutRanks ranks, int64_t factor, RankedTensorType type) {
+  OpBuilder &builder = emit.getBuilder();
+  auto ofAll = RankedTensorType::get({ranks.count}, builder.getI64Type());
+  Value positions = builder.create<IotaOp>(emit.getLoc(), ofAll, 0, 0, factor);
+  Value own = emit.reshape(takePart(builder, emit.getLoc(), positions, Cut{0, 1}, ranks), {});
+  return emit.broadcast(emit.convert(own, type.getElementType()), {}, type.getShape());
+}
+
+/// `value` on the first rank, zeros on the others: what is to be counted once in a sum.
+static Value onFirstRank(OpEmitter &emit, Value value, CutRanks ranks) {
+  RankedTensorType type = tensorType(value);
+  auto index = RankedTensorType::get(type.getShape(), emit.getBuilder().getI64Type());
+  Value isFirst = emit.compare(Predicate::EQ, rankTimes(emit, ranks, 1, index), emit.splat(index, 0));
+  return emit.select(isFirst, value, emit.splat(type, 0));
+}
+
+SmallVector<Value> mlir::ds::localizePlainly(Operation *op, OpBuilder &builder, ValueRange operands,
+                                             TypeRange types, const LocalPart &part) {
+  OpEmitter emit(builder, op->getLoc());
+  SmallVector<Value> read(operands);
+  for (auto [value, place] : llvm::zip_equal(read, part.factor.operands))
+    if (!place.has() && place.lack == FactorDim::Lack::Once)
+      value = onFirstRank(emit, value, part.ranks);
+  Operation *own = Operation::create(op->getLoc(), op->getName(), types, read,
+                                     op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
+                                     BlockRange(), /*numRegions=*/0);
+  builder.insert(own);
+  return llvm::to_vector_of<Value>(own->getResults());
+}
+
+SmallVector<Value> mlir::ds::localizeOp(ConstantOp op, OpBuilder &builder, ValueRange, TypeRange types,
+                                        const LocalPart &) {
+  auto splat = cast<SplatElementsAttr>(op.getValue());
+  auto type = cast<ShapedType>(types.front());
+  return {builder.create<ConstantOp>(op.getLoc(), DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()))};
+}
+
+SmallVector<Value> mlir::ds::localizeOp(IotaOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
+                                        const LocalPart &part) {
+  SmallVector<Value> own = localizePlainly(op, builder, operands, types, part);
+  if (part.factor.results[0].dim != static_cast<int64_t>(op.getDim()))
+    return own;
+  OpEmitter emit(builder, op.getLoc());
+  auto type = cast<RankedTensorType>(types.front());
+  const int64_t step = op.getStep() * type.getDimSize(op.getDim());
+  return {emit.binary<AddOp>(own.front(), rankTimes(emit, part.ranks, step, type))};
+}
+
+/// The offsets of a window among a rank's: along the dimension that is cut they are its share of it.
+static SmallVector<int64_t> localOffsets(ArrayRef<int64_t> offsets, int64_t dim, int64_t ranks) {
+  SmallVector<int64_t> own(offsets);
+  own[dim] /= ranks;
+  return own;
+}
+
+SmallVector<Value> mlir::ds::localizeOp(SliceOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
+                                        const LocalPart &part) {
+  const auto offsets = localOffsets(op.getOffsets(), part.factor.operands[0].dim, part.ranks.count);
+  return {builder.create<SliceOp>(op.getLoc(), types.front(), operands.front(), offsets, op.getStrides())};
+}
+
+SmallVector<Value> mlir::ds::localizeOp(PadOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
+                                        const LocalPart &part) {
+  const auto offsets = localOffsets(op.getOffsets(), part.factor.results[0].dim, part.ranks.count);
+  return {builder.create<PadOp>(op.getLoc(), types.front(), operands.front(), offsets, op.getStrides())};
+}
+
+SmallVector<Value> mlir::ds::localizeOp(ReduceOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
+                                        const LocalPart &part) {
+  SmallVector<Value> own = localizePlainly(op, builder, operands, types, part);
+  if (part.factor.kind == FactorKind::Max || part.factor.kind == FactorKind::Min)
+    own.front() = combineAll(builder, op.getLoc(), op.getKind(), own.front(), part.ranks);
+  return own;
+}
+
+//===----------------------------------------------------------------------===//
+// Attention with fewer key heads than ranks
+//===----------------------------------------------------------------------===//
+
+/// Of keys [B, S, G, D] the head that a rank's queries read, [B, S, 1, D]: several ranks in a row read one.
+static Value ownKeyHead(OpEmitter &emit, Value keys, CutRanks ranks) {
+  SmallVector<int64_t> shape(tensorType(keys).getShape());
+  const int64_t repeats = ranks.count / shape[2];
+  if (repeats > 1) {
+    keys = emit.broadcast(emit.reshape(keys, {shape[0], shape[1], shape[2], 1, shape[3]}), {0, 1, 2, 3, 4},
+                          {shape[0], shape[1], shape[2], repeats, shape[3]});
+    keys = emit.reshape(keys, {shape[0], shape[1], ranks.count, shape[3]});
+  }
+  return takePart(emit.getBuilder(), emit.getLoc(), keys, Cut{2, 1}, ranks);
+}
+
+/// The inverse for gradients: [B, S, 1, D] at this rank's head of [B, S, G, D], and zeros at the others.
+static Value atOwnKeyHead(OpEmitter &emit, Value gradient, int64_t heads, CutRanks ranks) {
+  OpBuilder &builder = emit.getBuilder();
+  SmallVector<int64_t> shape(tensorType(gradient).getShape());
+  shape[2] = heads;
+  auto index = RankedTensorType::get({heads}, builder.getI64Type());
+  Value numbers = builder.create<IotaOp>(emit.getLoc(), index, 0, 0, 1);
+  Value each = emit.reshape(
+      emit.broadcast(numbers, {0}, {heads, ranks.count / heads}), {ranks.count});
+  Value own = takePart(builder, emit.getLoc(), each, Cut{0, 1}, ranks);
+  Value isOwn = emit.compare(Predicate::EQ, numbers, emit.broadcast(own, {0}, {heads}));
+  Value all = emit.broadcast(gradient, {0, 1, 2, 3}, shape);
+  return emit.select(emit.broadcast(isOwn, {2}, shape), all, emit.splat(tensorType(all), 0));
+}
+
+/// Whether ranks read one key head each, and not parts of their own.
+static bool readsOneKeyHead(const LocalPart &part) {
+  constexpr unsigned kKey = 1;
+  return !part.factor.operands[kKey].has();
+}
+
+SmallVector<Value> mlir::ds::localizeOp(AttentionOp op, OpBuilder &builder, ValueRange operands,
+                                        TypeRange types, const LocalPart &part) {
+  OpEmitter emit(builder, op.getLoc());
+  SmallVector<Value> read(operands);
+  if (readsOneKeyHead(part))
+    for (Value &keys : MutableArrayRef(read).slice(1, 2))
+      keys = ownKeyHead(emit, keys, part.ranks);
+  return localizePlainly(op, builder, read, types, part);
+}
+
+SmallVector<Value> mlir::ds::localizeOp(AttentionGradOp op, OpBuilder &builder, ValueRange operands,
+                                        TypeRange types, const LocalPart &part) {
+  if (!readsOneKeyHead(part))
+    return localizePlainly(op, builder, operands, types, part);
+  OpEmitter emit(builder, op.getLoc());
+  SmallVector<Value> read(operands);
+  SmallVector<Type> own(types);
+  for (unsigned index : {1u, 2u}) {
+    read[index] = ownKeyHead(emit, read[index], part.ranks);
+    own[index] = read[index].getType();
+  }
+  SmallVector<Value> results = localizePlainly(op, builder, read, own, part);
+  const int64_t heads = tensorType(op.getKey()).getDimSize(2);
+  for (Value &gradient : MutableArrayRef(results).drop_front())
+    gradient = atOwnKeyHead(emit, gradient, heads, part.ranks);
+  return results;
+}
+
+//===----------------------------------------------------------------------===//
+// Tables of which each rank has some rows
+//===----------------------------------------------------------------------===//
+
+/// `ids` counted from this rank's first row of `rows` on: those of other ranks lie outside.
+static Value ownIds(OpEmitter &emit, Value ids, int64_t rows, CutRanks ranks) {
+  return emit.binary<SubOp>(ids, rankTimes(emit, ranks, rows, tensorType(ids)));
+}
+
+SmallVector<Value> mlir::ds::localizeOp(EmbeddingOp op, OpBuilder &builder, ValueRange operands,
+                                        TypeRange types, const LocalPart &part) {
+  if (part.factor.operands[0].dim != 0)
+    return localizePlainly(op, builder, operands, types, part);
+  OpEmitter emit(builder, op.getLoc());
+  const int64_t rows = tensorType(operands[0]).getDimSize(0);
+  Value ids = ownIds(emit, operands[1], rows, part.ranks);
+  // A row of another rank is a row of zeros here.
+  auto index = tensorType(ids);
+  Value isOwn = emit.compare(Predicate::GE, ids, emit.splat(index, 0));
+  Value isBelow = emit.compare(Predicate::LT, ids, emit.splat(index, static_cast<double>(rows)));
+  isOwn = emit.binary<AndOp>(isOwn, isBelow);
+  Value safe = emit.select(isOwn, ids, emit.splat(index, 0));
+  auto type = cast<RankedTensorType>(types.front());
+  Value looked = builder.create<EmbeddingOp>(op.getLoc(), type, operands[0], safe, IntegerAttr());
+  Value mask = emit.broadcast(isOwn, dimRange(0, index.getRank()), type.getShape());
+  return {emit.select(mask, looked, emit.splat(type, 0))};
+}
+
+SmallVector<Value> mlir::ds::localizeOp(EmbeddingGradOp op, OpBuilder &builder, ValueRange operands,
+                                        TypeRange types, const LocalPart &part) {
+  SmallVector<Value> read(operands);
+  if (part.factor.results[0].dim == 0) {
+    OpEmitter emit(builder, op.getLoc());
+    read[0] = ownIds(emit, read[0], cast<RankedTensorType>(types.front()).getDimSize(0), part.ranks);
+  }
+  return localizePlainly(op, builder, read, types, part);
+}

@@ -1,0 +1,140 @@
+//===- ShardTensors.cpp - Layers cut among ranks ------------------------------------===//
+//
+// The parts of tensor parallelism: where values could be cut (TensorCuts.h), how ranks hold them
+// (TensorPlacement.h), and the segments as one rank runs them (TensorPartition.h). Parameters are settled by
+// the segment that updates; the others follow.
+//
+//===---------------------------------------------------------------------------===//
+#include "OpenLoss.h"
+#include "TensorPartition.h"
+
+#include "ds/Dialect/MeshShape.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/Passes.h"
+#include "ds/Passes/Phases.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir::ds {
+#define GEN_PASS_DEF_SHARDTENSORS
+#include "ds/Passes/Passes.h.inc"
+} // namespace mlir::ds
+
+using namespace mlir;
+using namespace mlir::ds;
+namespace cost = ::ds::cost;
+
+/// Seconds for each byte that a rank sends to the others of its group, and for each that it reads or writes.
+static void readRatesInto(PlacementSettings &settings, const cost::Rates &rates) {
+  constexpr double kMany = 1e9;
+  const double bytes = cost::Rates::bytesSent(cost::Collective::AllReduce, kMany, settings.ranks);
+  settings.secondsPerByte =
+      rates.collectiveSeconds(cost::Collective::AllReduce, kMany, settings.ranks) / bytes;
+  settings.secondsPerExchange = rates.collectiveSeconds(cost::Collective::AllReduce, 1, settings.ranks);
+  settings.memorySecondsPerByte = rates.memorySeconds(kMany) / kMany;
+  settings.rates = &rates;
+}
+
+/// A state that is cut as its parameter is: its view where the factor is not the outermost, and its shards.
+static void cutState(StateOp state, Cut cut, CutRanks ranks) {
+  MLIRContext *context = state.getContext();
+  SmallVector<int64_t> view;
+  SmallVector<Attribute> shards;
+  for (auto [dim, size] : llvm::enumerate(state.getTensorType().getShape())) {
+    const bool isCut = static_cast<int64_t>(dim) == cut.dim;
+    if (isCut && cut.outer > 1) {
+      view.push_back(cut.outer);
+      shards.push_back(UnitAttr::get(context));
+    }
+    view.push_back(isCut ? size / cut.outer : size);
+    shards.push_back(isCut ? Attribute(ranks.axes) : Attribute(UnitAttr::get(context)));
+  }
+  if (cut.outer > 1)
+    state.setView(view);
+  state.setShardsAttr(ArrayAttr::get(context, shards));
+}
+
+/// The parameters of a segment, each with the gradients that it has there.
+static SmallVector<TensorCuts::Alike> findParameters(SegmentStates &segment,
+                                                     function_ref<StateOp(StringAttr)> lookup) {
+  llvm::MapVector<StringAttr, TensorCuts::Alike> found;
+  auto note = [&](StateOp state, Value value) {
+    if (state && state.getRole() == Role::Parameter && isa<BlockArgument>(value))
+      found[state.getSymNameAttr()].insert(found[state.getSymNameAttr()].begin(), value);
+    else if (state && state.getRole() == Role::Gradient)
+      found[state.getOwnerAttr().getAttr()].push_back(value);
+  };
+  for (BlockArgument argument : segment.getBody().getArguments())
+    note(lookup(segment.nameOf(argument)), argument);
+  for (OpOperand &result : segment.getTerminator()->getOpOperands())
+    note(lookup(segment.nameOfResult(result.getOperandNumber())), result.get());
+  for (auto update : segment.getBody().getOps<UpdateOp>())
+    found[update.getParameterAttr().getAttr()].push_back(update.getGradient());
+  return llvm::map_to_vector(found, [](auto &entry) { return entry.second; });
+}
+
+namespace {
+struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
+  using ShardTensorsBase::ShardTensorsBase;
+
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(requirePhase(module, getArgument(), Phase::Step)))
+      return signalPassFailure();
+    const MeshShape shape = getMeshShape(module);
+    const ::ds::rt::AxisSet axes = shape.mesh.all() - shape.samples - shape.zero - shape.stages;
+    if (shape.mesh.size(axes) > 1 && failed(shard(module, shape, axes)))
+      signalPassFailure();
+  }
+
+  LogicalResult shard(ModuleOp module, const MeshShape &shape, ::ds::rt::AxisSet axes) {
+    FailureOr<cost::Rates> rates = readRates(module);
+    if (failed(rates))
+      return failure();
+    const CutRanks ranks{nameAxes(module.getContext(), shape.mesh, axes), shape.mesh.size(axes)};
+    PlacementSettings settings;
+    settings.ranks = ranks.count;
+    settings.rows = rows;
+    readRatesInto(settings, *rates);
+    SymbolTable symbols(module);
+    SettledStates settled;
+    SmallVector<func::FuncOp> segments(module.getOps<func::FuncOp>());
+    llvm::stable_sort(segments, [](func::FuncOp a, func::FuncOp b) {
+      return SegmentAttr::of(a).does(Work::Update) > SegmentAttr::of(b).does(Work::Update);
+    });
+    for (func::FuncOp func : segments)
+      if (failed(shardSegment(func, symbols, settings, ranks, settled)))
+        return failure();
+    for (auto state : module.getOps<StateOp>())
+      if (std::optional<Cut> cut = cutOfState(symbols, settled, state.getSymNameAttr()))
+        cutState(state, *cut, ranks);
+      else if (settled.addends.lookup(state.getSymNameAttr()))
+        state.setAddendsAttr(ranks.axes);
+    return success();
+  }
+
+  /// Where the state is cut: as the parameter that it is or belongs to.
+  static std::optional<Cut> cutOfState(SymbolTable &symbols, const SettledStates &settled, StringAttr name) {
+    auto state = symbols.lookup<StateOp>(name);
+    if (state && state.getOwnerAttr())
+      name = state.getOwnerAttr().getAttr();
+    return settled.parameters.lookup(name);
+  }
+
+  LogicalResult shardSegment(func::FuncOp func, SymbolTable &symbols, PlacementSettings settings, CutRanks ranks,
+                             SettledStates &settled) {
+    openLosses(func, std::nullopt);
+    SegmentStates segment(func);
+    settings.trains = segment.does(Work::Backward);
+    auto lookup = [&](StringAttr name) { return name ? symbols.lookup<StateOp>(name) : StateOp(); };
+    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count, settings.rows);
+    TensorPlacement placement(segment, cuts, settings);
+    if (failed(placement.solve(lookup, settled)))
+      return failure();
+    auto cutOf = [&](StringAttr name) { return cutOfState(symbols, settled, name); };
+    TensorPartition(segment, cuts, placement, ranks, cutOf).run();
+    segment.finish();
+    return success();
+  }
+};
+} // namespace

@@ -1,0 +1,99 @@
+//===- TensorCuts.cpp - Where the values of a segment could be cut ---------------===//
+#include "TensorCuts.h"
+
+#include "ds/Analysis/Placement/Placement.h"
+#include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Work.h"
+
+using namespace mlir;
+using namespace mlir::ds;
+
+TensorCuts::TensorCuts(func::FuncOp func, ArrayRef<Alike> parameters, int64_t ranks, bool rows)
+    : ranks(ranks) {
+  for (Operation &op : func.getBody().front())
+    if (auto sharding = dyn_cast<ShardingOpInterface>(op))
+      rules.try_emplace(&op, sharding.getShardingRule());
+  seed(func, parameters, rows);
+  while (!open.empty()) {
+    auto [value, cut] = open.pop_back_val();
+    for (Value other : alike.lookup(value))
+      add(other, cut);
+    if (Operation *maker = value.getDefiningOp())
+      visit(maker, value, cut);
+    for (Operation *user : value.getUsers())
+      visit(user, value, cut);
+  }
+}
+
+ArrayRef<Cut> TensorCuts::of(Value value) const {
+  auto found = cuts.find(value);
+  return found == cuts.end() ? ArrayRef<Cut>() : ArrayRef<Cut>(found->second);
+}
+
+const ShardingRule &TensorCuts::ruleOf(Operation *op) const {
+  static const ShardingRule none;
+  auto found = rules.find(op);
+  return found == rules.end() ? none : found->second;
+}
+
+void TensorCuts::add(Value value, Cut cut) {
+  constexpr size_t kMost = ::ds::analysis::kMaxForms - ::ds::analysis::kFirstPart;
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  if (!type || type.getDimSize(cut.dim) % (cut.outer * ranks) != 0)
+    return;
+  SmallVector<Cut, 4> &known = cuts[value];
+  if (known.size() == kMost || llvm::is_contained(known, cut))
+    return;
+  known.push_back(cut);
+  open.push_back({value, cut});
+}
+
+/// Whether `value` is a forward activation whose dimension 1 can be a sequence: [batch, sequence, width].
+static bool hasRows(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() == 3 && isFloatTensor(value) && isForward(value.getDefiningOp());
+}
+
+void TensorCuts::seed(func::FuncOp func, ArrayRef<Alike> parameters, bool rows) {
+  for (const Alike &values : parameters) {
+    for (Value value : values)
+      llvm::append_range(alike[value], values);
+    if (tensorType(values.front()).getRank() >= 2)
+      for (int64_t dim : {int64_t(0), int64_t(1)})
+        add(values.front(), {dim, 1});
+  }
+  func.walk([&](AttentionOp op) {
+    constexpr int64_t kHeads = 2;
+    add(op.getQuery(), {kHeads, 1});
+    add(op.getKey(), {kHeads, 1});
+  });
+  if (rows)
+    for (Operation &op : func.getBody().front())
+      for (Value result : op.getResults())
+        if (hasRows(result))
+          add(result, {1, 1});
+}
+
+/// All that has a place in `factor`, cut behind `outer` others.
+void TensorCuts::spread(Operation *op, const ShardingFactor &factor, int64_t outer) {
+  for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands))
+    if (place.has())
+      add(value, cutOf(place, outer));
+  for (auto [value, place] : llvm::zip_equal(op->getResults(), factor.results))
+    if (place.has())
+      add(value, cutOf(place, outer));
+}
+
+void TensorCuts::visit(Operation *op, Value from, Cut cut) {
+  for (const ShardingFactor &factor : ruleOf(op).factors) {
+    auto look = [&](Value value, const FactorDim &place) {
+      if (value == from)
+        if (std::optional<int64_t> outer = findOuter(factor, place, cut, ranks))
+          spread(op, factor, *outer);
+    };
+    for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands))
+      look(value, place);
+    for (auto [value, place] : llvm::zip_equal(op->getResults(), factor.results))
+      look(value, place);
+  }
+}
