@@ -311,7 +311,7 @@ static ShardingRule attentionRule(OpT op) {
         at.dim = isHeads ? 0 : -1;
       } else if (value == op.getMask()) {
         at.dim = shapeOf(value)[wanted] == lse[wanted] ? wanted : -1;
-      } else if (value == op.getRng()) {
+      } else if (value == op.getRng() || value == op.getFirstHead()) {
         at.dim = -1;
       } else {
         at.dim = isHeads ? (rank == 3 ? 1 : 2) : 0;
@@ -332,14 +332,14 @@ static ShardingRule attentionRule(OpT op) {
   const bool draws = op.getDropout() && op.getDropout()->convertToDouble() > 0;
   ShardingFactor batch = makeFactor(op, lse[0]);
   place(batch, /*isHeads=*/false, /*withKeys=*/true);
-  if (!draws)
+  if (!draws) // they count elements of all samples of a rank
     addFactor(rule, std::move(batch));
-  if (draws)
+  if (op.getFirstHead())
     return rule;
   const int64_t heads = lse[1], keyHeads = shapeOf(op.getKey())[2];
   ShardingFactor groups = makeFactor(op, keyHeads);
   place(groups, /*isHeads=*/true, /*withKeys=*/true);
-  groups.size = keyHeads;
+  groups.isOutermost = draws;
   addFactor(rule, std::move(groups));
   // Fewer key heads than ranks: each rank reads the one that its queries belong to.
   ShardingFactor queries = makeFactor(op, heads);
@@ -459,6 +459,13 @@ static ShardingRule ruleOf(ConstantOp op) {
   return isa<SplatElementsAttr>(op.getValue()) ? madeRule(op) : ShardingRule();
 }
 static ShardingRule ruleOf(IotaOp op) { return madeRule(op, op.getDim()); }
+static ShardingRule ruleOf(RandomUniformOp op) {
+  ShardingRule rule = madeRule(op);
+  if (op.getNumbers())
+    for (ShardingFactor &factor : rule.factors)
+      factor.operands.back().dim = factor.results[0].dim;
+  return rule;
+}
 static ShardingRule ruleOf(SliceOp op) {
   return windowRule(op, shapeOf(op.getInput()), shapeOf(op.getResult()), op.getOffsets(), op.getStrides(),
                     /*isResultLarge=*/false);
@@ -510,7 +517,7 @@ void mlir::ds::attachShardingRules(MLIRContext &context) {
   attach<Alike, NegOp, AbsOp, SignOp, ExpOp, LogOp, SqrtOp, RsqrtOp, TanhOp, ErfOp, SigmoidOp, GeluOp,
          GeluGradOp, SinOp, CosOp, FloorOp, NotOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, AndOp,
          OrOp, CompareOp, SelectOp, ConvertOp, AccumulateOp>(context);
-  attach<Own, ConstantOp, IotaOp, BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, SplitOp,
+  attach<Own, ConstantOp, IotaOp, RandomUniformOp, BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp, ConcatOp, SplitOp,
          ReduceOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp, ConvOp,
          ConvGradInputOp, ConvGradWeightOp>(context);
 }

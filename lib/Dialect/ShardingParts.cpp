@@ -81,6 +81,46 @@ SmallVector<Value> mlir::ds::localizeOp(ReduceOp op, OpBuilder &builder, ValueRa
   return own;
 }
 
+/// Number of each of a rank's elements in the whole, of which `cut` leaves it `type`: counted in the shape in
+/// which the cut dimension is apart.
+static Value numbersInWhole(OpEmitter &emit, RankedTensorType whole, RankedTensorType type, Cut cut, CutRanks ranks) {
+  OpBuilder &builder = emit.getBuilder();
+  SmallVector<int64_t> apart, strides;
+  int64_t stride = 1, ofBlock = 1;
+  for (int64_t dim = whole.getRank() - 1; dim >= 0; --dim) {
+    if (dim == cut.dim) {
+      ofBlock = stride * (type.getDimSize(dim) / cut.outer);
+      apart.push_back(type.getDimSize(dim) / cut.outer);
+      strides.push_back(stride);
+      apart.push_back(cut.outer);
+      strides.push_back(ofBlock * ranks.count);
+    } else {
+      apart.push_back(type.getDimSize(dim));
+      strides.push_back(stride);
+    }
+    stride *= whole.getDimSize(dim);
+  }
+  std::reverse(apart.begin(), apart.end());
+  std::reverse(strides.begin(), strides.end());
+  auto counted = RankedTensorType::get(apart, builder.getI64Type());
+  Value numbers = rankTimes(emit, ranks, ofBlock, counted);
+  for (auto [dim, step] : llvm::enumerate(strides))
+    numbers = emit.binary<AddOp>(numbers, builder.create<IotaOp>(emit.getLoc(), counted, dim, 0, step));
+  return emit.reshape(numbers, type.getShape());
+}
+
+SmallVector<Value> mlir::ds::localizeOp(RandomUniformOp op, OpBuilder &builder, ValueRange operands,
+                                        TypeRange types, const LocalPart &part) {
+  if (op.getNumbers())
+    return localizePlainly(op, builder, operands, types, part);
+  OpEmitter emit(builder, op.getLoc());
+  auto type = cast<RankedTensorType>(types.front());
+  Value numbers = numbersInWhole(emit, tensorType(op.getResult()), type,
+                                 cutOf(part.factor.results[0], part.outer), part.ranks);
+  auto own = builder.create<RandomUniformOp>(op.getLoc(), type, operands.front(), op.getId(), op.getFirst(), numbers);
+  return {own.getResult()};
+}
+
 //===----------------------------------------------------------------------===//
 // Attention with fewer key heads than ranks
 //===----------------------------------------------------------------------===//
@@ -118,6 +158,24 @@ static bool readsOneKeyHead(const LocalPart &part) {
   return !part.factor.operands[kKey].has();
 }
 
+/// Lets attention drop what its heads drop in the whole, of which this rank has some in a row.
+template <typename OpT>
+static void numberHeads(OpT own, OpT whole, int64_t heads, Value firstHead) {
+  if (!whole.getRng())
+    return;
+  own.getFirstHeadMutable().assign(firstHead);
+  own.setHeads(heads);
+}
+
+/// The number of a rank's first head, where `lse` is that of all heads; null where nothing is drawn.
+template <typename OpT>
+static Value firstHead(OpT op, OpEmitter &emit, CutRanks ranks) {
+  if (!op.getRng())
+    return {};
+  const int64_t own = tensorType(op.getLse()).getDimSize(1) / ranks.count;
+  return rankTimes(emit, ranks, own, RankedTensorType::get({}, emit.getBuilder().getI64Type()));
+}
+
 SmallVector<Value> mlir::ds::localizeOp(AttentionOp op, OpBuilder &builder, ValueRange operands,
                                         TypeRange types, const LocalPart &part) {
   OpEmitter emit(builder, op.getLoc());
@@ -125,24 +183,30 @@ SmallVector<Value> mlir::ds::localizeOp(AttentionOp op, OpBuilder &builder, Valu
   if (readsOneKeyHead(part))
     for (Value &keys : MutableArrayRef(read).slice(1, 2))
       keys = ownKeyHead(emit, keys, part.ranks);
-  return localizePlainly(op, builder, read, types, part);
+  Value first = firstHead(op, emit, part.ranks);
+  SmallVector<Value> results = localizePlainly(op, builder, read, types, part);
+  numberHeads(results.front().getDefiningOp<AttentionOp>(), op, tensorType(op.getLse()).getDimSize(1), first);
+  return results;
 }
 
 SmallVector<Value> mlir::ds::localizeOp(AttentionGradOp op, OpBuilder &builder, ValueRange operands,
                                         TypeRange types, const LocalPart &part) {
-  if (!readsOneKeyHead(part))
-    return localizePlainly(op, builder, operands, types, part);
   OpEmitter emit(builder, op.getLoc());
   SmallVector<Value> read(operands);
   SmallVector<Type> own(types);
-  for (unsigned index : {1u, 2u}) {
-    read[index] = ownKeyHead(emit, read[index], part.ranks);
-    own[index] = read[index].getType();
-  }
+  const bool readsOne = readsOneKeyHead(part);
+  for (unsigned index : {1u, 2u})
+    if (readsOne) {
+      read[index] = ownKeyHead(emit, read[index], part.ranks);
+      own[index] = read[index].getType();
+    }
+  Value first = firstHead(op, emit, part.ranks);
   SmallVector<Value> results = localizePlainly(op, builder, read, own, part);
+  numberHeads(results.front().getDefiningOp<AttentionGradOp>(), op, tensorType(op.getLse()).getDimSize(1), first);
   const int64_t heads = tensorType(op.getKey()).getDimSize(2);
   for (Value &gradient : MutableArrayRef(results).drop_front())
-    gradient = atOwnKeyHead(emit, gradient, heads, part.ranks);
+    if (readsOne)
+      gradient = atOwnKeyHead(emit, gradient, heads, part.ranks);
   return results;
 }
 
@@ -162,16 +226,8 @@ SmallVector<Value> mlir::ds::localizeOp(EmbeddingOp op, OpBuilder &builder, Valu
   OpEmitter emit(builder, op.getLoc());
   const int64_t rows = tensorType(operands[0]).getDimSize(0);
   Value ids = ownIds(emit, operands[1], rows, part.ranks);
-  // A row of another rank is a row of zeros here.
-  auto index = tensorType(ids);
-  Value isOwn = emit.compare(Predicate::GE, ids, emit.splat(index, 0));
-  Value isBelow = emit.compare(Predicate::LT, ids, emit.splat(index, static_cast<double>(rows)));
-  isOwn = emit.binary<AndOp>(isOwn, isBelow);
-  Value safe = emit.select(isOwn, ids, emit.splat(index, 0));
-  auto type = cast<RankedTensorType>(types.front());
-  Value looked = builder.create<EmbeddingOp>(op.getLoc(), type, operands[0], safe, IntegerAttr());
-  Value mask = emit.broadcast(isOwn, dimRange(0, index.getRank()), type.getShape());
-  return {emit.select(mask, looked, emit.splat(type, 0))};
+  auto own = builder.create<EmbeddingOp>(op.getLoc(), types.front(), operands[0], ids, /*part=*/true, IntegerAttr());
+  return {own.getResult()};
 }
 
 SmallVector<Value> mlir::ds::localizeOp(EmbeddingGradOp op, OpBuilder &builder, ValueRange operands,

@@ -21,6 +21,8 @@ SmallVector<Value> localizeOp(ConstantOp op, OpBuilder &builder, ValueRange oper
                               const LocalPart &part);
 SmallVector<Value> localizeOp(IotaOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
                               const LocalPart &part);
+SmallVector<Value> localizeOp(RandomUniformOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
+                              const LocalPart &part);
 SmallVector<Value> localizeOp(SliceOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
                               const LocalPart &part);
 SmallVector<Value> localizeOp(PadOp op, OpBuilder &builder, ValueRange operands, TypeRange types,

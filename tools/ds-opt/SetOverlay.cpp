@@ -33,7 +33,8 @@ namespace {
 struct Entry {
   using Field = std::variant<double *, int64_t *, bool *, std::optional<bool> *, std::optional<FloatKind> *,
                              FloatKind *, OffloadOptions::Activations *, OptimizerKind *, ScheduleKind *,
-                             RankReduction *, LossMean *, std::vector<int64_t> *, std::vector<std::string> *>;
+                             RankReduction *, LossMean *, std::vector<int64_t> *, std::vector<std::string> *,
+                             std::vector<TensorOptions::LayerSpec> *>;
 
   bool operator==(const Entry &other) const {
     return std::visit(

@@ -30,11 +30,14 @@ def ShardTensors : Pass<"ds-shard-tensors", "::mlir::ModuleOp"> {
       exchanged.
     - A bias beside a sum that ranks make addends of is read by the first of them alone.
     - Scalars, and what functions return beside gradients, are whole on every rank.
+    - Classes that ranks do not divide are padded, in states too (`view` and `existing`): the loss counts them as minus
+      infinity.
 
-    With `rows`, activations between layers can be cut along the sequence, and sums are left in parts (Korthikanti et al.,
-    arXiv 2205.05198, section 4.2.2); without, sums are made whole (Shoeybi et al., arXiv 1909.08053, section 3).
+    `tensor_parallel.sequence_parallel` in `ds.training` says what activations between layers are: true, cut along the
+    sequence, with sums left in parts (Korthikanti et al., arXiv 2205.05198, section 4.2.2); false, whole, with sums made
+    whole (Shoeybi et al., arXiv 1909.08053, section 3); without it, costs decide.
 
-    With `tensors tp` of 2 ranks and without `rows`
+    With `tensors tp` of 2 ranks and `sequence_parallel = false`
     ```
     %h = ds.matmul %x, %w1 : tensor<64x8xf32>, tensor<8x32xf32> -> tensor<64x32xf32>
     %y = ds.matmul %h, %w2 : tensor<64x32xf32>, tensor<32x8xf32> -> tensor<64x8xf32>
@@ -48,8 +51,7 @@ def ShardTensors : Pass<"ds-shard-tensors", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
-    Option<"rows", "rows", "bool", "true", "Let activations be cut along the sequence">,
-    Option<"remarks", "remarks", "bool", "false", "Report what each segment exchanges, and how parameters are cut">];
+    Option<"remarks", "remarks", "bool", "false", "Report how parameters are cut, and what each segment exchanges">];
 }
 
 def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {

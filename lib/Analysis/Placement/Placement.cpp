@@ -238,7 +238,7 @@ double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value
     backward = exchange(gradientOf(form), wantedGradient(held)).value_or(Exchange{});
   const double perByte = (problem.ranks - 1) / problem.ranks * problem.secondsPerByte;
   auto seconds = [&](const Exchange &exchange, double bytes) {
-    const double weight = exchange.share == 1 ? problem.partsWeight : 1; // all but all-reduces
+    const double weight = exchange.share == 1 ? problem.partsWeight : problem.sumsWeight;
     return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * exchange.count);
   };
   return seconds(*forward, value.bytes) + seconds(backward, value.gradientBytes);

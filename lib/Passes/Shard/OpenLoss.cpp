@@ -21,7 +21,7 @@ namespace {
 class OpenedLogits {
 public:
   OpenedLogits(Emitter &emit, Value logits, Value targets, int64_t ignored, std::optional<APFloat> cap,
-               std::optional<int64_t> existing)
+               int64_t existing)
       : emit(emit), targets(targets), shape(tensorType(logits).getShape()) {
     x = emit.convert(logits, emit.getBuilder().getF32Type());
     if (cap) {
@@ -29,8 +29,8 @@ public:
       bent = emit.unary<TanhOp>(emit.scale(x, 1 / limit));
       x = emit.scale(bent, limit);
     }
-    if (existing && *existing < shape[1]) {
-      Value isThere = emit.compare(Predicate::LT, classes(), emit.splat(numbers(), static_cast<double>(*existing)));
+    if (existing < shape[1]) {
+      Value isThere = emit.compare(Predicate::LT, classes(), emit.splat(numbers(), static_cast<double>(existing)));
       x = emit.select(isThere, x, emit.splatLike(x, -std::numeric_limits<double>::infinity()));
     }
     isCounted = emit.compare(Predicate::NE, targets, emit.splatLike(targets, static_cast<double>(ignored)));
@@ -80,7 +80,7 @@ private:
 };
 } // namespace
 
-static void open(CrossEntropyOp op, std::optional<int64_t> existing) {
+static void open(CrossEntropyOp op, int64_t existing) {
   WorkListener listener(op);
   OpBuilder builder(op->getContext(), &listener);
   builder.setInsertionPoint(op);
@@ -92,7 +92,7 @@ static void open(CrossEntropyOp op, std::optional<int64_t> existing) {
   op.erase();
 }
 
-static void open(CrossEntropyGradOp op, std::optional<int64_t> existing) {
+static void open(CrossEntropyGradOp op, int64_t existing) {
   WorkListener listener(op);
   OpBuilder builder(op->getContext(), &listener);
   builder.setInsertionPoint(op);
@@ -103,7 +103,7 @@ static void open(CrossEntropyGradOp op, std::optional<int64_t> existing) {
   op.erase();
 }
 
-static void open(CrossEntropyWithGradOp op, std::optional<int64_t> existing) {
+static void open(CrossEntropyWithGradOp op, int64_t existing) {
   WorkListener listener(op);
   OpBuilder builder(op->getContext(), &listener);
   builder.setInsertionPoint(op);
@@ -116,13 +116,18 @@ static void open(CrossEntropyWithGradOp op, std::optional<int64_t> existing) {
   op.erase();
 }
 
-void mlir::ds::openLosses(func::FuncOp func, std::optional<int64_t> existing) {
+void mlir::ds::openLosses(func::FuncOp func, const DenseMap<int64_t, int64_t> &existing) {
+  auto classesOf = [&](Operation &op) {
+    const int64_t columns = tensorType(op.getOperand(0)).getDimSize(1);
+    auto padded = existing.find(columns);
+    return padded == existing.end() ? columns : padded->second;
+  };
   for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
     if (auto loss = dyn_cast<CrossEntropyOp>(op))
-      open(loss, existing);
+      open(loss, classesOf(op));
     else if (auto gradient = dyn_cast<CrossEntropyGradOp>(op))
-      open(gradient, existing);
+      open(gradient, classesOf(op));
     else if (auto both = dyn_cast<CrossEntropyWithGradOp>(op))
-      open(both, existing);
+      open(both, classesOf(op));
   }
 }

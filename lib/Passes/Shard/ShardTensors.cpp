@@ -6,10 +6,13 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "OpenLoss.h"
+#include "PadClasses.h"
 #include "TensorPartition.h"
 
 #include "ds/Dialect/MeshShape.h"
+#include "ds/Dialect/Training.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/IndexLimits.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
@@ -40,7 +43,8 @@ static void cutState(StateOp state, Cut cut, CutRanks ranks) {
   MLIRContext *context = state.getContext();
   SmallVector<int64_t> view;
   SmallVector<Attribute> shards;
-  for (auto [dim, size] : llvm::enumerate(state.getTensorType().getShape())) {
+  const auto shape = state.getView().value_or(state.getTensorType().getShape()); // with padded classes
+  for (auto [dim, size] : llvm::enumerate(shape)) {
     const bool isCut = static_cast<int64_t>(dim) == cut.dim;
     if (isCut && cut.outer > 1) {
       view.push_back(cut.outer);
@@ -82,7 +86,7 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     if (failed(requirePhase(module, getArgument(), Phase::Step)))
       return signalPassFailure();
     const MeshShape shape = getMeshShape(module);
-    const ::ds::rt::AxisSet axes = shape.mesh.all() - shape.samples - shape.zero - shape.stages;
+    const ::ds::rt::AxisSet axes = shape.tensors;
     if (shape.mesh.size(axes) > 1 && failed(shard(module, shape, axes)))
       signalPassFailure();
   }
@@ -94,8 +98,13 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     const CutRanks ranks{nameAxes(module.getContext(), shape.mesh, axes), shape.mesh.size(axes)};
     PlacementSettings settings;
     settings.ranks = ranks.count;
-    settings.rows = rows;
+    const std::optional<bool> asked = getTraining(module).tensors.sequenceParallel;
+    settings.rows = !asked      ? PlacementSettings::Rows::Chosen
+                    : *asked ? PlacementSettings::Rows::Cut
+                             : PlacementSettings::Rows::Whole;
     readRatesInto(settings, *rates);
+    keepIndexLimits(module);
+    const DenseMap<int64_t, int64_t> existing = padClasses(module, ranks.count);
     SymbolTable symbols(module);
     SettledStates settled;
     SmallVector<func::FuncOp> segments(module.getOps<func::FuncOp>());
@@ -103,7 +112,7 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
       return SegmentAttr::of(a).does(Work::Update) > SegmentAttr::of(b).does(Work::Update);
     });
     for (func::FuncOp func : segments)
-      if (failed(shardSegment(func, symbols, settings, ranks, settled)))
+      if (failed(shardSegment(func, symbols, settings, ranks, settled, existing)))
         return failure();
     for (auto state : module.getOps<StateOp>())
       if (std::optional<Cut> cut = cutOfState(symbols, settled, state.getSymNameAttr()))
@@ -122,12 +131,12 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
   }
 
   LogicalResult shardSegment(func::FuncOp func, SymbolTable &symbols, PlacementSettings settings, CutRanks ranks,
-                             SettledStates &settled) {
-    openLosses(func, std::nullopt);
+                             SettledStates &settled, const DenseMap<int64_t, int64_t> &existing) {
+    openLosses(func, existing);
     SegmentStates segment(func);
     settings.trains = segment.does(Work::Backward);
     auto lookup = [&](StringAttr name) { return name ? symbols.lookup<StateOp>(name) : StateOp(); };
-    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count, settings.rows);
+    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count, settings.rows != PlacementSettings::Rows::Whole);
     TensorPlacement placement(segment, cuts, settings);
     if (failed(placement.solve(lookup, settled)))
       return failure();

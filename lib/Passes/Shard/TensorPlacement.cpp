@@ -243,7 +243,8 @@ LogicalResult TensorPlacement::place(Draft &draft) {
   problem.secondsPerByte = settings.secondsPerByte;
   problem.secondsPerExchange = settings.secondsPerExchange;
   constexpr double kLastResort = 64;
-  problem.partsWeight = settings.rows ? 1 : kLastResort;
+  problem.partsWeight = settings.rows == PlacementSettings::Rows::Whole ? kLastResort : 1;
+  problem.sumsWeight = settings.rows == PlacementSettings::Rows::Cut ? kLastResort : 1;
   const analysis::PlacementSolution solution = analysis::placeValues(problem);
   if (!solution.isFound())
     return segment.getFunction().emitError("expects values that ranks can hold in some way, but found none");

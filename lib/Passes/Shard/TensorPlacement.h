@@ -25,8 +25,11 @@ struct SettledStates {
 
 /// For what a step is placed.
 struct PlacementSettings {
+  /// What values between layers are: whole, cut along the sequence, or as costs say.
+  enum class Rows { Whole, Cut, Chosen };
+
   int64_t ranks = 1;
-  bool rows = true;    ///< rows of activations may be cut, and sums be left in parts
+  Rows rows = Rows::Chosen;
   bool trains = false; ///< gradients follow
   double secondsPerByte = 0, secondsPerExchange = 0; ///< of exchanges
   double memorySecondsPerByte = 0;

@@ -71,9 +71,9 @@ struct PlacementProblem {
   double ranks = 2;
   double secondsPerByte = 0;     ///< of what a rank sends
   double secondsPerExchange = 0; ///< of each exchange, whatever its size
-  /// By how much exchanges of parts count more than they take, where values are to be whole between layers and sums to
-  /// be made whole: such exchanges are then the last resort.
-  double partsWeight = 1;
+  /// By how much exchanges of parts count more than they take where values are to be whole between layers, and
+  /// by how much sums that all get whole do where they are to be in parts: a last resort then.
+  double partsWeight = 1, sumsWeight = 1;
   /// States that are kept from one op to the next at most, the cheapest: more are needed in graphs that are
   /// no chain.
   uint32_t maxStates = 1u << 13;

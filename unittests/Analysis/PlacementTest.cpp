@@ -1,0 +1,216 @@
+//===- PlacementTest.cpp - Placements against all that there are ------------------===//
+#include "ds/Analysis/Placement/Placement.h"
+
+#include "gtest/gtest.h"
+
+#include <functional>
+#include <random>
+
+using namespace ds::analysis;
+
+namespace {
+
+constexpr double kSecondsPerByte = 1e-3;
+
+PlacementProblem makeProblem(double ranks) {
+  PlacementProblem problem;
+  problem.ranks = ranks;
+  problem.secondsPerByte = kSecondsPerByte;
+  return problem;
+}
+
+uint32_t addValue(PlacementProblem &problem, double bytes, double gradientBytes) {
+  PlacedValue value;
+  value.bytes = bytes;
+  value.gradientBytes = gradientBytes;
+  problem.values.push_back(value);
+  return static_cast<uint32_t>(problem.values.size() - 1);
+}
+
+/// A parameter that is best held in parts, of which there are two kinds.
+uint32_t addMatrix(PlacementProblem &problem, double price) {
+  const uint32_t matrix = addValue(problem, 0, 0);
+  problem.ops.push_back({{},
+                         {matrix},
+                         {{{}, {kWhole}, price},
+                          {{}, {kFirstPart}, price / problem.ranks},
+                          {{}, {kFirstPart + 1}, price / problem.ranks}}});
+  return matrix;
+}
+
+/// result = left * right, [m, k] x [k, n]: part 0 of a matrix is of its rows, part 1 of its columns.
+void addProduct(PlacementProblem &problem, uint32_t left, uint32_t right, uint32_t result, double seconds) {
+  const double part = seconds / problem.ranks;
+  problem.ops.push_back({{left, right},
+                         {result},
+                         {{{kWhole, kWhole}, {kWhole}, seconds},
+                          {{kCopy, kFirstPart + 1}, {kFirstPart + 1}, part},
+                          {{kFirstPart + 1, kFirstPart}, {kAddends}, part},
+                          {{kFirstPart, kCopy}, {kFirstPart}, part}}});
+}
+
+void addSink(PlacementProblem &problem, uint32_t value) {
+  problem.ops.push_back({{value}, {}, {{{kWhole}, {}, 0}}});
+}
+
+/// The seconds of the best of all combinations of ways.
+double bestOfAll(const PlacementProblem &problem) {
+  double best = std::numeric_limits<double>::infinity();
+  PlacementSolution trial;
+  trial.held.resize(problem.values.size(), kWhole);
+  std::vector<uint32_t> made(problem.values.size(), 0);
+  std::function<void(size_t, double)> go = [&](size_t index, double seconds) {
+    if (seconds >= best)
+      return;
+    if (index == problem.ops.size()) {
+      best = seconds;
+      return;
+    }
+    const PlacedOp &op = problem.ops[index];
+    for (const PlacedWay &way : op.ways) {
+      double now = seconds + way.seconds;
+      const std::vector<uint32_t> before = made;
+      for (size_t k = 0; k < op.operands.size(); ++k) {
+        const uint32_t value = op.operands[k];
+        now += exchangeSeconds(problem, problem.values[value], trial.held[value], way.operands[k], made[value]);
+        if (way.operands[k] != trial.held[value])
+          made[value] |= 1u << way.operands[k];
+      }
+      for (size_t k = 0; k < op.results.size(); ++k)
+        trial.held[op.results[k]] = way.results[k];
+      if (now < std::numeric_limits<double>::infinity())
+        go(index + 1, now);
+      made = before;
+    }
+  };
+  go(0, 0);
+  return best;
+}
+
+TEST(Placement, CutsColumnsThenRows) {
+  PlacementProblem problem = makeProblem(2);
+  const uint32_t x = addValue(problem, 100, 100);
+  problem.ops.push_back({{}, {x}, {{{}, {kWhole}, 0}}});
+  const uint32_t a = addMatrix(problem, 1000), b = addMatrix(problem, 1000);
+  const uint32_t y = addValue(problem, 400, 400), z = addValue(problem, 100, 100);
+  addProduct(problem, x, a, y, 10);
+  addProduct(problem, y, b, z, 10);
+  addSink(problem, z);
+  const PlacementSolution solution = placeValues(problem);
+  ASSERT_TRUE(solution.isFound());
+  EXPECT_EQ(findMistake(problem, solution), "");
+  EXPECT_EQ(solution.held[a], kFirstPart + 1);
+  EXPECT_EQ(solution.held[b], kFirstPart);
+  EXPECT_EQ(solution.held[z], kAddends);
+  // Two matrices and two products in halves; z is added up forward and x's gradient backward, 100 bytes each.
+  EXPECT_DOUBLE_EQ(solution.seconds, 1000 + 10 + 2 * 100 * kSecondsPerByte);
+}
+
+TEST(Placement, ExchangesOnceForAllThatReadAlike) {
+  PlacementProblem problem = makeProblem(4);
+  const uint32_t x = addValue(problem, 80, 80);
+  problem.ops.push_back({{}, {x}, {{{}, {kFirstPart}, 0}}}); // rows
+  for (int k = 0; k < 3; ++k) {
+    const uint32_t matrix = addMatrix(problem, 1000), y = addValue(problem, 80, 80);
+    problem.ops.push_back(
+        {{x, matrix}, {y}, {{{kCopy, kFirstPart + 1}, {kFirstPart + 1}, 1}}});
+  }
+  const PlacementSolution solution = placeValues(problem);
+  EXPECT_EQ(findMistake(problem, solution), "");
+  // One gather forward and one scattered sum backward, three quarters of 80 bytes each.
+  EXPECT_NEAR(solution.seconds, 3 * 250 + 3 + 2 * 60 * kSecondsPerByte, 1e-9);
+}
+
+TEST(Placement, LeavesSumsInPartsWhereThatIsAsked) {
+  for (double weight : {1.0, 64.0}) {
+    PlacementProblem problem = makeProblem(2);
+    problem.partsWeight = weight;
+    const uint32_t x = addValue(problem, 100, 100), y = addValue(problem, 100, 100);
+    problem.ops.push_back({{}, {x}, {{{}, {kAddends}, 0}}});
+    problem.ops.push_back({{x}, {y}, {{{kWhole}, {kWhole}, 1}, {{kFirstPart}, {kFirstPart}, 0.5}}});
+    addSink(problem, y);
+    const PlacementSolution solution = placeValues(problem);
+    EXPECT_EQ(findMistake(problem, solution), "");
+    EXPECT_EQ(solution.held[y], weight > 1 ? kWhole : kFirstPart);
+  }
+}
+
+TEST(Placement, KeepsWhatMayNotMove) {
+  PlacementProblem problem = makeProblem(2);
+  const uint32_t matrix = addMatrix(problem, 1000);
+  problem.values[matrix].mayMove = false;
+  problem.ops.push_back({{matrix}, {}, {{{kWhole}, {}, 0}}});
+  const PlacementSolution solution = placeValues(problem);
+  EXPECT_EQ(solution.held[matrix], kWhole);
+  EXPECT_DOUBLE_EQ(solution.seconds, 1000);
+}
+
+TEST(Placement, FindsNothingWhereNoWayFits) {
+  PlacementProblem problem = makeProblem(2);
+  const uint32_t x = addValue(problem, 8, 0);
+  problem.ops.push_back({{}, {x}, {{{}, {kFirstPart}, 0}}});
+  problem.ops.push_back({{x}, {}, {{{kAddends}, {}, 0}}});
+  EXPECT_FALSE(placeValues(problem).isFound());
+}
+
+/// Chains with a second path around every other product, as layers have.
+PlacementProblem makeRandom(std::mt19937 &random) {
+  std::uniform_real_distribution<double> amount(1, 100);
+  PlacementProblem problem = makeProblem(1 + static_cast<double>(1u << (random() % 3)));
+  uint32_t x = addValue(problem, amount(random), amount(random));
+  problem.ops.push_back({{}, {x}, {{{}, {kWhole}, 0}, {{}, {kFirstPart}, amount(random) / 100}}});
+  for (int layer = 0; layer < 2; ++layer) {
+    const uint32_t a = addMatrix(problem, amount(random)), y = addValue(problem, amount(random), amount(random));
+    addProduct(problem, x, a, y, amount(random) / 10);
+    const uint32_t sum = addValue(problem, amount(random), random() % 2 ? amount(random) : 0);
+    PlacedOp add{{x, y}, {sum}, {}};
+    for (Form form : {kWhole, kAddends, kFirstPart, static_cast<Form>(kFirstPart + 1)})
+      add.ways.push_back({{form, form}, {form}, amount(random) / 100});
+    problem.ops.push_back(std::move(add));
+    x = sum;
+  }
+  addSink(problem, x);
+  return problem;
+}
+
+TEST(Placement, IsTheBestOfAll) {
+  std::mt19937 random(7);
+  for (int trial = 0; trial < 200; ++trial) {
+    const PlacementProblem problem = makeRandom(random);
+    const PlacementSolution solution = placeValues(problem);
+    ASSERT_TRUE(solution.isFound());
+    ASSERT_TRUE(solution.isExact);
+    ASSERT_EQ(findMistake(problem, solution), "") << trial;
+    ASSERT_NEAR(solution.seconds, bestOfAll(problem), 1e-9) << trial;
+  }
+}
+
+TEST(Placement, StaysWithinItsStates) {
+  std::mt19937 random(11);
+  PlacementProblem problem = makeRandom(random);
+  problem.maxStates = 2;
+  const PlacementSolution solution = placeValues(problem);
+  ASSERT_TRUE(solution.isFound());
+  EXPECT_FALSE(solution.isExact);
+  EXPECT_EQ(findMistake(problem, solution), "");
+  EXPECT_GE(solution.seconds, bestOfAll(problem) - 1e-9);
+}
+
+TEST(CheckPlacement, SeesWhatIsWrong) {
+  PlacementProblem problem = makeProblem(2);
+  const uint32_t x = addValue(problem, 8, 0);
+  problem.ops.push_back({{}, {x}, {{{}, {kWhole}, 1}}});
+  addSink(problem, x);
+  PlacementSolution solution = placeValues(problem);
+  EXPECT_EQ(findMistake(problem, solution), "");
+  solution.seconds += 1;
+  EXPECT_NE(findMistake(problem, solution).find("take"), std::string::npos);
+  solution.seconds -= 1;
+  solution.held[x] = kFirstPart;
+  EXPECT_NE(findMistake(problem, solution).find("held otherwise"), std::string::npos);
+  solution.held[x] = kWhole;
+  solution.ways[0] = 5;
+  EXPECT_NE(findMistake(problem, solution).find("no way 5"), std::string::npos);
+}
+
+} // namespace
