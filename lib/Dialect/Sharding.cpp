@@ -64,7 +64,9 @@ static ShardingRule alikeRule(Operation *op) {
       place.dim = dim;
     addFactor(rule, std::move(factor));
   }
-  rule.passesAddends = isa<AddOp, SubOp, NegOp, AccumulateOp>(op);
+  // A sum of rounded addends is rounded once more, as sums over ranks are that read other samples.
+  const bool isRounded = isa<ConvertOp>(op) && isFloatTensor(op->getOperand(0)) && isFloatTensor(op->getResult(0));
+  rule.passesAddends = isRounded || isa<AddOp, SubOp, NegOp, AccumulateOp>(op);
   return rule;
 }
 

@@ -30,6 +30,7 @@ uint32_t addValue(PlacementProblem &problem, double bytes, double gradientBytes)
 /// A parameter that is best held in parts, of which there are two kinds.
 uint32_t addMatrix(PlacementProblem &problem, double price) {
   const uint32_t matrix = addValue(problem, 0, 0);
+  problem.values[matrix].mayMove = false;
   problem.ops.push_back({{},
                          {matrix},
                          {{{}, {kWhole}, price},
@@ -138,7 +139,6 @@ TEST(Placement, LeavesSumsInPartsWhereThatIsAsked) {
 TEST(Placement, KeepsWhatMayNotMove) {
   PlacementProblem problem = makeProblem(2);
   const uint32_t matrix = addMatrix(problem, 1000);
-  problem.values[matrix].mayMove = false;
   problem.ops.push_back({{matrix}, {}, {{{kWhole}, {}, 0}}});
   const PlacementSolution solution = placeValues(problem);
   EXPECT_EQ(solution.held[matrix], kWhole);

@@ -241,7 +241,10 @@ double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value
     const double weight = exchange.share == 1 ? problem.partsWeight : problem.sumsWeight;
     return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * exchange.count);
   };
-  return seconds(*forward, value.bytes) + seconds(backward, value.gradientBytes);
+  const bool isCopied = !isPart(held) && held != kAddends && isPart(form);
+  const double copied =
+      isCopied ? problem.partsWeight * problem.secondsPerCopied * value.bytes / problem.ranks : 0;
+  return copied + seconds(*forward, value.bytes) + seconds(backward, value.gradientBytes);
 }
 
 PlacementSolution placeValues(const PlacementProblem &problem) { return Search(problem).run(); }

@@ -69,7 +69,20 @@ std::optional<unsigned> OpenRegions::find(Operation *op) const {
   return known == regions.end() ? std::nullopt : std::optional(known->second);
 }
 
+/// Gives readers outside of their region constants of their own: a region does not put one into memory.
+static void leaveConstants(Block &block, const OpenRegions &regions) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    const std::optional<unsigned> region = regions.find(&op);
+    if (!region || !op.hasTrait<OpTrait::ConstantLike>())
+      continue;
+    for (OpOperand &use : llvm::make_early_inc_range(op.getUses()))
+      if (regions.find(use.getOwner()) != region)
+        use.set(OpBuilder(use.getOwner()).clone(op)->getResult(0));
+  }
+}
+
 LogicalResult OpenRegions::close() {
+  leaveConstants(*block, *this);
   SmallVector<SmallVector<Operation *>, 0> members(count);
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(*block)))
     if (std::optional<unsigned> region = find(&op)) {

@@ -53,7 +53,9 @@ uint32_t TensorPlacement::number(Draft &draft, Value value) {
     return found->second;
   analysis::PlacedValue described;
   described.bytes = bytesOf(value);
-  if (draft.isForward && settings.trains && isFloatTensor(value) && trained.contains(value))
+  // Addends of a parameter's gradient are added up with those of others, when ZeRO reduces them.
+  if (draft.isForward && settings.trains && isFloatTensor(value) && trained.contains(value) &&
+      !isa<BlockArgument>(value))
     described.gradientBytes = described.bytes;
   described.mayMove = !isa<BlockArgument>(value); // a parameter is read in the parts that it is held in
   if (auto held = forms.find(value); held != forms.end()) {
@@ -150,10 +152,11 @@ double TensorPlacement::workSeconds(Operation *op) const {
   const bool isSingle = isFloatTensor(op->getResult(0)) &&
                         tensorType(op->getResult(0)).getElementTypeBitWidth() > 16;
   const auto type = isSingle ? ::ds::config::DType::F32 : ::ds::config::DType::BF16;
-  // Of what is computed without products only the bytes count, for it runs in kernels with others.
+  // What is computed without products runs in kernels with others, of which few values reach memory.
+  constexpr double kStored = 0.25;
   const double seconds = flops > 0 && settings.rates
                              ? settings.rates->computeSeconds(flops, bytes, type)
-                             : bytes * settings.memorySecondsPerByte;
+                             : kStored * bytes * settings.memorySecondsPerByte;
   constexpr double kWithGradients = 3;
   const bool hasGradients = settings.trains && isForward(op) && trained.contains(op->getResult(0));
   return seconds * (hasGradients ? kWithGradients : 1);
@@ -242,9 +245,11 @@ LogicalResult TensorPlacement::place(Draft &draft) {
   problem.ranks = static_cast<double>(settings.ranks);
   problem.secondsPerByte = settings.secondsPerByte;
   problem.secondsPerExchange = settings.secondsPerExchange;
+  problem.secondsPerCopied = 2 * settings.memorySecondsPerByte; // read and written
   constexpr double kLastResort = 64;
   problem.partsWeight = settings.rows == PlacementSettings::Rows::Whole ? kLastResort : 1;
-  problem.sumsWeight = settings.rows == PlacementSettings::Rows::Cut ? kLastResort : 1;
+  constexpr double kTwoExchanges = 2; // a scattered sum and a gather then never take longer than a sum
+  problem.sumsWeight = settings.rows == PlacementSettings::Rows::Cut ? kTwoExchanges : 1;
   const analysis::PlacementSolution solution = analysis::placeValues(problem);
   if (!solution.isFound())
     return segment.getFunction().emitError("expects values that ranks can hold in some way, but found none");

@@ -91,14 +91,14 @@ module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor
 
 // -----
 
-// A table of 99 words is padded to 112, of which each of two ranks has 56 rows. Words of the other rank are rows of zeros; columns behind
+// A table of 4099 words is padded to 4112, of which each of two ranks has 2056 rows. Words of the other rank are rows of zeros; columns behind
 // the 99th count as minus infinity, and three numbers a row are exchanged in the place of logits.
-// CHECK: ds.indices = [#ds.indices<"y" below 99 ignore -100>]
-// CHECK: ds.state @table {{.*}} view [112, 64] existing 99 shards [tp, none] {{.*}} : tensor<99x64xf32>
+// CHECK: ds.indices = [#ds.indices<"x" below 4099>, #ds.indices<"y" below 4099 ignore -100>]
+// CHECK: ds.state @table {{.*}} view [4112, 64] existing 4099 shards [tp, none] {{.*}} : tensor<4099x64xf32>
 // CHECK-LABEL: func.func @evaluate
-// CHECK: ds.embedding part %{{.*}} : tensor<56x64xf32>, tensor<32xi64> -> tensor<32x64xf32>
+// CHECK: ds.embedding part %{{.*}} : tensor<2056x64xf32>, tensor<32xi64> -> tensor<32x64xf32>
 // CHECK: ds.all_reduce sum %{{.*}} : tensor<32x64xf32>
-// CHECK: ds.matmul {{.*}} transpose_rhs {{.*}} : tensor<32x64xf32>, tensor<56x64xf32> -> tensor<32x56xf32>
+// CHECK: ds.matmul {{.*}} transpose_rhs {{.*}} : tensor<32x64xf32>, tensor<2056x64xf32> -> tensor<32x2056xf32>
 // CHECK: ds.compare lt
 // CHECK: ds.all_reduce max %{{.*}} : tensor<32xf32>
 // CHECK: ds.all_reduce sum %{{.*}} : tensor<32xf32>
@@ -107,13 +107,13 @@ module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor
 // CHECK: return %{{.*}} : tensor<f32>
 module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor_parallel = {sequence_parallel = false}>} {
   ds.mesh @mesh axes [tp = 2] tensors tp
-  ds.state @table role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<99x64xf32>
-  func.func @evaluate(%x: tensor<32xi64> {ds.input = "x"}, %y: tensor<32xi64> {ds.input = "y"}, %t: tensor<99x64xf32> {ds.state = @table}) -> tensor<f32>
+  ds.state @table role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4099x64xf32>
+  func.func @evaluate(%x: tensor<32xi64> {ds.input = "x"}, %y: tensor<32xi64> {ds.input = "y"}, %t: tensor<4099x64xf32> {ds.state = @table}) -> tensor<f32>
       attributes {ds.segment = #ds.segment<forward>} {
-    %e = ds.embedding %t, %x {ds.work = #ds.work<forward>} : tensor<99x64xf32>, tensor<32xi64> -> tensor<32x64xf32>
+    %e = ds.embedding %t, %x {ds.work = #ds.work<forward>} : tensor<4099x64xf32>, tensor<32xi64> -> tensor<32x64xf32>
     %g = ds.gelu tanh %e {ds.work = #ds.work<forward>} : tensor<32x64xf32>
-    %l = ds.matmul %g, %t transpose_rhs {ds.work = #ds.work<forward>} : tensor<32x64xf32>, tensor<99x64xf32> -> tensor<32x99xf32>
-    %loss, %lse, %count = ds.cross_entropy %l, %y ignore_index -100 {ds.work = #ds.work<forward>} : (tensor<32x99xf32>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>, tensor<f32>)
+    %l = ds.matmul %g, %t transpose_rhs {ds.work = #ds.work<forward>} : tensor<32x64xf32>, tensor<4099x64xf32> -> tensor<32x4099xf32>
+    %loss, %lse, %count = ds.cross_entropy %l, %y ignore_index -100 {ds.work = #ds.work<forward>} : (tensor<32x4099xf32>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>, tensor<f32>)
     return %loss : tensor<f32>
   }
 }

@@ -71,6 +71,7 @@ struct PlacementProblem {
   double ranks = 2;
   double secondsPerByte = 0;     ///< of what a rank sends
   double secondsPerExchange = 0; ///< of each exchange, whatever its size
+  double secondsPerCopied = 0;   ///< of each byte of a rank's own part, where that is taken of a whole
   /// By how much exchanges of parts count more than they take where values are to be whole between layers, and
   /// by how much sums that all get whole do where they are to be in parts: a last resort then.
   double partsWeight = 1, sumsWeight = 1;
