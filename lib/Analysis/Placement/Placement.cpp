@@ -2,9 +2,10 @@
 #include "ds/Analysis/Placement/Placement.h"
 
 #include <algorithm>
-#include <cassert>
-#include <map>
+#include <bit>
+#include <iterator>
 #include <optional>
+#include <tuple>
 #include <unordered_map>
 
 namespace ds::analysis {
@@ -49,12 +50,18 @@ struct Live {
 /// The values that are still read, in the order of `Search::live`.
 using Frontier = std::vector<Live>;
 
+/// FNV-1a over words.
+struct Hash {
+  void add(uint64_t word) { value = (value ^ word) * 1099511628211ull; }
+  uint64_t value = 1469598103934665603ull;
+};
+
 struct FrontierHash {
   size_t operator()(const Frontier &frontier) const {
-    uint64_t hash = 1469598103934665603ull;
+    Hash hash;
     for (const Live &live : frontier)
-      hash = (hash ^ (uint64_t(live.made) << 8 | live.held)) * 1099511628211ull;
-    return hash ^ hash >> 29;
+      hash.add(uint64_t(live.made) << 8 | live.held);
+    return hash.value ^ hash.value >> 29;
   }
 };
 
@@ -77,9 +84,15 @@ public:
 
 private:
   void findLastReads();
+  static uint32_t formsRead(const PlacedOp &op, size_t operand);
+  uint32_t formsBehind(uint32_t value, uint32_t index);
+  void setNextLive(uint32_t index);
+  void becomeLive();
   void advance(uint32_t index);
   void tryWay(const PlacedOp &op, uint32_t way, uint32_t from);
   void keep(Frontier frontier, double seconds, Step step);
+  double secondsBetween(const Frontier &from, const Frontier &to, double limit) const;
+  void dropDominated(std::vector<State> &found) const;
   void settle(std::vector<State> found);
   PlacementSolution trace() const;
 
@@ -87,6 +100,8 @@ private:
   std::vector<uint32_t> lastRead;  ///< by value: the op that reads it last; none: the op that makes it
   std::vector<uint32_t> live;      ///< values of a frontier, in order
   std::vector<uint32_t> nextLive;  ///< those behind the op at hand
+  std::vector<uint32_t> nextForms; ///< in which these may be read, by bit
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> laterForms; ///< by value: ops, the last first, and the forms from there on
   std::vector<int32_t> place;      ///< by value: where in `live`, or -1
   std::vector<State> states, next;
   std::unordered_map<Frontier, uint32_t, FrontierHash> known; ///< of `next`
@@ -94,8 +109,23 @@ private:
   bool isExact = true;
 };
 
+/// The forms in which op `index` may read each of its operands, and those that serve them.
+uint32_t Search::formsRead(const PlacedOp &op, size_t operand) {
+  uint32_t forms = 0;
+  for (const PlacedWay &way : op.ways)
+    forms |= bitOf(way.operands[operand]);
+  return forms & (bitOf(kWhole) | bitOf(kCopy)) ? forms | bitOf(kWhole) | bitOf(kCopy) : forms;
+}
+
 void Search::findLastReads() {
   lastRead.assign(problem.values.size(), 0);
+  laterForms.assign(problem.values.size(), {});
+  for (uint32_t index = static_cast<uint32_t>(problem.ops.size()); index-- > 0;)
+    for (size_t k = 0; k < problem.ops[index].operands.size(); ++k) {
+      auto &later = laterForms[problem.ops[index].operands[k]];
+      const uint32_t behind = later.empty() ? 0 : later.back().second;
+      later.push_back({index, behind | formsRead(problem.ops[index], k)});
+    }
   place.assign(problem.values.size(), -1);
   for (uint32_t index = 0; index < problem.ops.size(); ++index) {
     for (uint32_t value : problem.ops[index].results)
@@ -137,9 +167,11 @@ void Search::tryWay(const PlacedOp &op, uint32_t way, uint32_t from) {
   }
   Frontier behind;
   behind.reserve(nextLive.size());
-  for (uint32_t value : nextLive) {
+  for (size_t k = 0; k < nextLive.size(); ++k) {
+    const uint32_t value = nextLive[k];
     if (place[value] >= 0) {
       behind.push_back(frontier[place[value]]);
+      behind.back().made &= nextForms[k]; // what nobody reads any more makes no difference
       continue;
     }
     const size_t result = std::find(op.results.begin(), op.results.end(), value) - op.results.begin();
@@ -148,11 +180,48 @@ void Search::tryWay(const PlacedOp &op, uint32_t way, uint32_t from) {
   keep(std::move(behind), seconds, {from, way});
 }
 
+/// Seconds to turn frontier `from` into one that can do all that `to` can: each value exchanged into the form
+/// in which it is held there, and those that were made of it. Ends early where that is more than `limit`.
+double Search::secondsBetween(const Frontier &from, const Frontier &to, double limit) const {
+  double seconds = 0;
+  for (size_t k = 0; k < nextLive.size() && seconds <= limit; ++k) {
+    if (from[k] == to[k])
+      continue;
+    const PlacedValue &value = problem.values[nextLive[k]];
+    uint32_t made = from[k].made;
+    for (uint32_t wanted = (to[k].made | bitOf(to[k].held)) & ~made; wanted; wanted &= wanted - 1) {
+      const auto form = static_cast<Form>(std::countr_zero(wanted));
+      seconds += exchangeSeconds(problem, value, from[k].held, form, made);
+      made |= bitOf(form);
+    }
+  }
+  return seconds;
+}
+
+/// Drops states that a cheaper one can become for what lies between: whatever goes on from them, that goes on
+/// from there as cheaply, for no exchange takes longer than two in its place.
+void Search::dropDominated(std::vector<State> &found) const {
+  constexpr size_t kCompared = 8; // with the cheapest ones
+  std::sort(found.begin(), found.end(), [](const State &a, const State &b) {
+    return std::tie(a.seconds, a.step.from, a.step.way) < std::tie(b.seconds, b.step.from, b.step.way);
+  });
+  size_t kept = 0;
+  for (size_t index = 0; index < found.size(); ++index) {
+    bool isDominated = false;
+    for (size_t other = 0; other < std::min(kept, kCompared) && !isDominated; ++other) {
+      const double limit = found[index].seconds - found[other].seconds;
+      isDominated = secondsBetween(found[other].frontier, found[index].frontier, limit) <= limit;
+    }
+    if (!isDominated && kept++ != index)
+      found[kept - 1] = std::move(found[index]);
+  }
+  found.resize(kept);
+}
+
 void Search::settle(std::vector<State> found) {
+  dropDominated(found);
   if (found.size() > problem.maxStates) {
     isExact = false;
-    std::nth_element(found.begin(), found.begin() + problem.maxStates, found.end(),
-                     [](const State &a, const State &b) { return a.seconds < b.seconds; });
     found.resize(problem.maxStates);
   }
   std::vector<Step> &taken = steps.emplace_back();
@@ -161,26 +230,46 @@ void Search::settle(std::vector<State> found) {
   states = std::move(found);
 }
 
-void Search::advance(uint32_t index) {
-  const PlacedOp &op = problem.ops[index];
+/// The values that are still read behind op `index`, in order.
+void Search::setNextLive(uint32_t index) {
   nextLive.clear();
-  for (uint32_t value : live)
-    if (lastRead[value] > index)
-      nextLive.push_back(value);
-  for (uint32_t value : op.results)
-    if (lastRead[value] > index)
-      nextLive.push_back(value);
-  next.clear();
-  known.clear();
-  for (uint32_t from = 0; from < states.size(); ++from)
-    for (uint32_t way = 0; way < op.ways.size(); ++way)
-      tryWay(op, way, from);
-  settle(std::move(next));
+  auto add = [&](const std::vector<uint32_t> &values) {
+    std::copy_if(values.begin(), values.end(), std::back_inserter(nextLive),
+                 [&](uint32_t value) { return lastRead[value] > index; });
+  };
+  add(live);
+  add(problem.ops[index].results);
+}
+
+/// The forms in which ops behind `index` may read `value`. Asked of rising ops.
+uint32_t Search::formsBehind(uint32_t value, uint32_t index) {
+  auto &later = laterForms[value];
+  while (!later.empty() && later.back().first <= index)
+    later.pop_back();
+  return later.empty() ? 0 : later.back().second;
+}
+
+void Search::becomeLive() {
   for (uint32_t value : live)
     place[value] = -1;
   live = nextLive;
   for (size_t k = 0; k < live.size(); ++k)
     place[live[k]] = static_cast<int32_t>(k);
+}
+
+void Search::advance(uint32_t index) {
+  const PlacedOp &op = problem.ops[index];
+  setNextLive(index);
+  next.clear();
+  known.clear();
+  nextForms.clear();
+  for (uint32_t value : nextLive)
+    nextForms.push_back(formsBehind(value, index));
+  for (uint32_t from = 0; from < states.size(); ++from)
+    for (uint32_t way = 0; way < op.ways.size(); ++way)
+      tryWay(op, way, from);
+  settle(std::move(next));
+  becomeLive();
 }
 
 PlacementSolution Search::run() {
@@ -238,8 +327,9 @@ double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value
     backward = exchange(gradientOf(form), wantedGradient(held)).value_or(Exchange{});
   const double perByte = (problem.ranks - 1) / problem.ranks * problem.secondsPerByte;
   auto seconds = [&](const Exchange &exchange, double bytes) {
-    const double weight = exchange.share == 1 ? problem.partsWeight : problem.sumsWeight;
-    return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * exchange.count);
+    const bool isSum = exchange.share > 1;
+    const double weight = isSum ? 1 : problem.partsWeight, waits = isSum ? problem.waitsOfSum : exchange.count;
+    return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * waits);
   };
   const bool isCopied = !isPart(held) && held != kAddends && isPart(form);
   const double copied =

@@ -140,6 +140,10 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     TensorPlacement placement(segment, cuts, settings);
     if (failed(placement.solve(lookup, settled)))
       return failure();
+    if (remarks)
+      func.emitRemark("@") << func.getSymName() << ": " << placement.getForwardSeconds() * 1e6
+                           << " us of exchanges and work in forward by the search, which "
+                           << (placement.isExact() ? "is exact" : "dropped states");
     auto cutOf = [&](StringAttr name) { return cutOfState(symbols, settled, name); };
     TensorPartition(segment, cuts, placement, ranks, cutOf).run();
     segment.finish();

@@ -38,6 +38,7 @@ void TensorPlacement::findFree() {
     if (!state || (state.getRole() != Role::Parameter && state.getRole() != Role::Gradient))
       continue;
     bound.insert(argument);
+    parameters.insert(argument);
     if (state.getTrainable())
       trained.insert(argument);
   }
@@ -45,6 +46,11 @@ void TensorPlacement::findFree() {
     for (auto *set : {&bound, &trained})
       if (llvm::any_of(op.getOperands(), [&](Value operand) { return set->contains(operand); }))
         set->insert(op.result_begin(), op.result_end());
+  for (Operation &op : segment.getBody()) {
+    auto isParameter = [&](Value operand) { return parameters.contains(operand); };
+    if (op.getNumOperands() == 1 && cuts.ruleOf(&op).passesAddends && isParameter(op.getOperand(0)))
+      parameters.insert(op.result_begin(), op.result_end());
+  }
 }
 
 uint32_t TensorPlacement::number(Draft &draft, Value value) {
@@ -55,9 +61,9 @@ uint32_t TensorPlacement::number(Draft &draft, Value value) {
   described.bytes = bytesOf(value);
   // Addends of a parameter's gradient are added up with those of others, when ZeRO reduces them.
   if (draft.isForward && settings.trains && isFloatTensor(value) && trained.contains(value) &&
-      !isa<BlockArgument>(value))
+      !parameters.contains(value))
     described.gradientBytes = described.bytes;
-  described.mayMove = !isa<BlockArgument>(value); // a parameter is read in the parts that it is held in
+  described.mayMove = !parameters.contains(value); // a parameter is read in the parts that it is held in
   if (auto held = forms.find(value); held != forms.end()) {
     described.isGiven = true;
     described.held = held->second;
@@ -248,8 +254,8 @@ LogicalResult TensorPlacement::place(Draft &draft) {
   problem.secondsPerCopied = 2 * settings.memorySecondsPerByte; // read and written
   constexpr double kLastResort = 64;
   problem.partsWeight = settings.rows == PlacementSettings::Rows::Whole ? kLastResort : 1;
-  constexpr double kTwoExchanges = 2; // a scattered sum and a gather then never take longer than a sum
-  problem.sumsWeight = settings.rows == PlacementSettings::Rows::Cut ? kTwoExchanges : 1;
+  // A scattered sum and a gather wait twice where a sum waits once, and that is all that speaks against them.
+  problem.waitsOfSum = settings.rows == PlacementSettings::Rows::Cut ? 2 : 1;
   const analysis::PlacementSolution solution = analysis::placeValues(problem);
   if (!solution.isFound())
     return segment.getFunction().emitError("expects values that ranks can hold in some way, but found none");

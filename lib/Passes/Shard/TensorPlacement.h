@@ -87,6 +87,7 @@ private:
   function_ref<StateOp(StringAttr)> lookup = nullptr;
   SettledStates *settled = nullptr;
   DenseSet<Value> bound;                          ///< values that parameters have part in
+  DenseSet<Value> parameters;                     ///< these themselves, in whatever shape and type
   DenseSet<Value> trained;                        ///< of them those that trained ones have
   DenseMap<Value, uint32_t> numbers;              ///< in the draft at hand
   DenseMap<Value, ::ds::analysis::Form> forms;    ///< how values are held

@@ -72,9 +72,10 @@ struct PlacementProblem {
   double secondsPerByte = 0;     ///< of what a rank sends
   double secondsPerExchange = 0; ///< of each exchange, whatever its size
   double secondsPerCopied = 0;   ///< of each byte of a rank's own part, where that is taken of a whole
-  /// By how much exchanges of parts count more than they take where values are to be whole between layers, and
-  /// by how much sums that all get whole do where they are to be in parts: a last resort then.
-  double partsWeight = 1, sumsWeight = 1;
+  /// By how much exchanges of parts count more than they take, where values are to be whole between layers and
+  /// sums to be made whole: a last resort then.
+  double partsWeight = 1;
+  double waitsOfSum = 1; ///< how often `secondsPerExchange` counts for a sum that is made whole, 1 or 2
   /// States that are kept from one op to the next at most, the cheapest: more are needed in graphs that are
   /// no chain.
   uint32_t maxStates = 1u << 13;
