@@ -113,6 +113,17 @@ void checkPartitions(Config &config, const Resolved &resolved, Report &report) {
                      " does not divide the data-parallel ranks, which are " + std::to_string(ranks),
                  "choose " + nearestDivisors(ranks, size), report);
   config.zero.micsNodeRanks = findNodeRanks(config, resolved, report);
+  const std::optional<int64_t> node = config.mesh.ranksPerNode;
+  if (config.mesh.tp > 1 && node && config.mesh.ranks > *node && *node % config.mesh.tp != 0) {
+    const std::string_view path = resolved.integer("tensor_parallel.autotp_size") > 1
+                                      ? "tensor_parallel.autotp_size"
+                                      : "tensor_parallel.tp.tp_size";
+    report.notices.push_back({resolved.find(path)->from + ": \"" + std::string(path) +
+                                  "\" = " + std::to_string(config.mesh.tp) + " does not divide the " +
+                                  std::to_string(*node) +
+                                  " ranks of a node: what ranks of a layer exchange goes between nodes",
+                              /*isCostly=*/true});
+  }
 }
 
 namespace {

@@ -36,6 +36,9 @@ Optimizer fillOptimizer(Resolved &resolved, Report &report);
 Schedule fillSchedule(const Resolved &resolved, const Optimizer &optimizer, Report &report);
 Zero fillZero(const Resolved &resolved);
 
+/// What layer_specs and a preset say of parameters by their names, in the order in which they count.
+std::vector<LayerSpec> readLayerSpecs(const Resolved &resolved, Report &report);
+
 /// Why a key says nothing in this configuration: its block is off. "" where it is itself the switch that is
 /// off; nullopt where it speaks.
 std::optional<std::string_view> whyOff(const Config &config, const Setting &setting);

@@ -220,7 +220,7 @@ static Precision fillPrecision(const Resolved &r) {
   return p;
 }
 
-static void fillBlocks(Config &config, const Resolved &r) {
+static void fillBlocks(Config &config, const Resolved &r, Report &report) {
   config.activationCheckpointing = {r.flag("activation_checkpointing.partition_activations"),
                                     r.flag("activation_checkpointing.contiguous_memory_optimization"),
                                     r.flag("activation_checkpointing.cpu_checkpointing"),
@@ -231,8 +231,11 @@ static void fillBlocks(Config &config, const Resolved &r) {
   config.pipeline = {r.maybeInteger("pipeline.stages"), r.text("pipeline.partition"),
                      r.integer("pipeline.activation_checkpoint_interval"),
                      r.integer("pipeline.virtual_stages")};
-  config.tensorParallel = {config.mesh.tp, r.flag("tensor_parallel.tp_overlap_comm"),
-                           r.flag("tensor_parallel.sequence_parallel")};
+  auto asked = [&](std::string_view path) {
+    return r.given(path) ? std::optional(r.flag(path)) : std::nullopt;
+  };
+  config.tensorParallel = {config.mesh.tp, asked("tensor_parallel.tp_overlap_comm"),
+                           asked("tensor_parallel.sequence_parallel"), readLayerSpecs(r, report)};
   config.aio = {r.integer("aio.block_size"), r.integer("aio.queue_depth"),
                 r.integer("aio.intra_op_parallelism"), r.flag("aio.single_submit"),
                 r.flag("aio.overlap_events")};
@@ -262,7 +265,7 @@ void fillConfig(Config &config, Resolved &resolved, Report &report) {
   config.vocabularySize = resolved.maybeInteger("vocabulary_size");
   config.precision = fillPrecision(resolved);
   config.zero = fillZero(resolved);
-  fillBlocks(config, resolved);
+  fillBlocks(config, resolved, report);
 }
 #undef ZERO
 

@@ -253,7 +253,8 @@ static constexpr Rule kRules[] = {
     {"compile.passes tensor_parallel.autotp_size tensor_parallel.tp_overlap_comm",
      [](const Config &c) {
        bool alone = !compilePass(c, "z1") && !compilePass(c, "z3") && !compilePass(c, "autosp");
-       return compilePass(c, "autotp") && (!alone || c.mesh.tp <= 1 || c.tensorParallel.overlapComm);
+       return compilePass(c, "autotp") &&
+              (!alone || c.mesh.tp <= 1 || c.tensorParallel.overlapComm.value_or(false));
      },
      "pass autotp stands alone, with more than one tensor-parallel rank and without tp_overlap_comm",
      "drop the pass"},

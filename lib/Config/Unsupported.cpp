@@ -24,7 +24,9 @@ static constexpr Condition kConditions[] = {
     {"optimizer.type", [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Other; },
      "programs have SGD, Adam, AdamW, Adagrad, Lion and Lamb"},
     {"optimizer.type",
-     [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Lamb && c.mesh.dp > 1; },
+     [](const Config &c) {
+       return c.optimizer.kind == Optimizer::Kind::Lamb && (c.mesh.dp > 1 || c.mesh.tp > 1);
+     },
      "Lamb's trust ratio needs the norm of a whole parameter, and several ranks update buckets of them"},
     {"zero_optimization.zero_hpz_partition_size",
      [](const Config &c) { return c.zero.micsShardSize > 0 && c.zero.hpzPartitionSize > 1; },

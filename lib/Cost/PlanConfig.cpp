@@ -38,8 +38,8 @@ ParallelPlan planFromConfig(const config::Config &config) {
   plan.partitionCheckpoints = checkpoints.partitionActivations && plan.tp > 1;
   plan.checkpointHome = checkpoints.cpuCheckpointing ? Home::Cpu : Home::Device;
   plan.interleave = config.pipeline.virtualStages;
-  plan.shardSequence = config.tensorParallel.shardSequence && plan.tp > 1;
-  plan.overlapTensor = config.tensorParallel.overlapComm;
+  plan.shardSequence = config.tensorParallel.shardSequence.value_or(false) && plan.tp > 1;
+  plan.overlapTensor = config.tensorParallel.overlapComm.value_or(false);
   plan.fastAttention = config.fastAttention;
   return plan;
 }

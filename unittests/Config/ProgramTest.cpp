@@ -98,7 +98,8 @@ TEST(Program, RefusesParallelismThatIsNotOfData) {
   EXPECT_EQ(keys("", 2), "");
   EXPECT_EQ(keys("zero_optimization: {stage: 3}", 1024), "");
   EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 ");
-  EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2}", 2), "tensor_parallel.autotp_size=2 ");
+  EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2, sequence_parallel: true}", 2), "");
+  EXPECT_EQ(keys("tensor_parallel: {tp: {tp_size: 2}}", 4), "");
   EXPECT_EQ(keys("sequence_parallel_size: 2", 2), "sequence_parallel_size=2 ");
   // Lamb needs whole parameters: on one rank.
   const char *lamb = "optimizer: {type: 'Lamb'}, zero_allow_untested_optimizer: true, "
@@ -107,6 +108,8 @@ TEST(Program, RefusesParallelismThatIsNotOfData) {
   EXPECT_EQ(keys(lamb, 1), "");
   EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 2), "optimizer.type=\"Lamb\" ");
   EXPECT_EQ(keys("optimizer: {type: 'Lamb'}", 1), "");
+  EXPECT_EQ(keys("optimizer: {type: 'Lamb'}, tensor_parallel: {autotp_size: 2}", 2),
+            "optimizer.type=\"Lamb\" ");
   EXPECT_EQ(keys("pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, sequence_parallel_size: 1", 1),
             "");
 }
@@ -165,11 +168,9 @@ TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
        "sequences are not divided among ranks", "sequence_parallel_size: 2", 2},
       {"pipeline: {virtual_stages: 2}", "pipeline.virtual_stages", "there is one pipeline stage",
        "zero_optimization: {stage: 1}, pipeline: {stages: 2, virtual_stages: 2}", 2},
-      {"tensor_parallel: {sequence_parallel: true}", "tensor_parallel.sequence_parallel",
-       "there is one tensor-parallel rank", "tensor_parallel: {autotp_size: 2, sequence_parallel: true}", 2},
-      {"tensor_parallel: {partition_config: {layer_specs: ['x']}}",
-       "tensor_parallel.partition_config.layer_specs", "there is one tensor-parallel rank",
-       "tensor_parallel: {autotp_size: 2, partition_config: {layer_specs: ['x']}}", 2},
+      {"tensor_parallel: {injection_policy_tuple: ['x']}", "tensor_parallel.injection_policy_tuple",
+       "there is one tensor-parallel rank", "tensor_parallel: {autotp_size: 2, injection_policy_tuple: ['x']}",
+       2},
       {"use_data_before_expert_parallelism: true", "use_data_before_expert_parallelism",
        "expert_parallel is off", "expert_parallel: {enabled: true}"},
       {"zero_optimization: {stage: 2, zero_quantized_weights: true}",

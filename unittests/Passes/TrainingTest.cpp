@@ -175,7 +175,8 @@ TEST(Training, TheMeshSaysWhatAxesAreFor) {
   EXPECT_EQ(meshOf(2, R"({"train_batch_size": 2})"), "ds.mesh @mesh axes [dp = 2] samples dp zero dp");
   EXPECT_EQ(meshOf(16, R"({"train_batch_size": 2, "pipeline": {"stages": 2}, "sequence_parallel_size": 2,
                            "tensor_parallel": {"autotp_size": 2}})"),
-            "ds.mesh @mesh axes [pp = 2, dp = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp");
+            "ds.mesh @mesh axes [pp = 2, dp = 2, sp = 2, tp = 2] samples dp zero (dp, sp) stages pp tensors "
+            "tp");
   // MiCS: two groups of four, each of which has all parameters. A group of one divides nothing, one of all is
   // none.
   auto withMics = [](const std::string &size) {
@@ -188,7 +189,30 @@ TEST(Training, TheMeshSaysWhatAxesAreFor) {
   EXPECT_EQ(withMics("1"), "ds.mesh @mesh axes [dp.node = 8] samples dp");
   EXPECT_EQ(withMics("8"), "ds.mesh @mesh axes [dp = 8] samples dp zero dp");
   EXPECT_EQ(meshOf(2, R"({"train_batch_size": 1, "tensor_parallel": {"autotp_size": 2}})"),
-            "ds.mesh @mesh axes [tp = 2]");
+            "ds.mesh @mesh axes [tp = 2] tensors tp");
+  EXPECT_EQ(meshOf(8, R"({"train_batch_size": 4, "tensor_parallel": {"tp": {"tp_size": 4}}})"),
+            "ds.mesh @mesh axes [dp = 2, tp = 4] samples dp zero dp tensors tp");
+}
+
+TEST(Training, WhatIsSaidOfLayersIsForSeveralRanks) {
+  const std::string keys = R"("sequence_parallel": false, "preset_model": "llama", "partition_config": {"layer_specs": [
+      {"patterns": ["qkv"], "shape": [[4, 2, 2], -1], "partition_dim": 0}, {"patterns": ["head"], "partition_type": "skip"}]})";
+  auto read = [&](const char *size) {
+    return fromConfig(("{\"train_batch_size\": 1, \"tensor_parallel\": {\"autotp_size\": " + std::string(size) + ", " +
+                       keys + "}}")
+                          .c_str())
+        .tensors;
+  };
+  const TensorOptions options = read("2");
+  EXPECT_EQ(options.sequenceParallel, false);
+  EXPECT_EQ(options.overlapsExchanges, std::nullopt);
+  ASSERT_EQ(options.layerSpecs.size(), 6u); // and four of the preset
+  using Cut = TensorOptions::LayerSpec::Cut;
+  EXPECT_EQ(options.layerSpecs[0], (TensorOptions::LayerSpec{{"qkv"}, Cut::Column, {{4, 2, 2}, {-1}}, 0, {}}));
+  EXPECT_EQ(options.layerSpecs[1].cut, Cut::Skip);
+  EXPECT_EQ(options.layerSpecs[2].patterns, std::vector<std::string>{".*\\.self_attn\\.o_proj\\.weight$"});
+  EXPECT_EQ(options.layerSpecs[2].cut, Cut::Row);
+  EXPECT_EQ(read("1"), TensorOptions());
 }
 
 TEST(Training, NodesCutTheMesh) {

@@ -172,10 +172,24 @@ struct Pipeline {
   int64_t virtualStages = 1;                ///< chunks of layers per stage
 };
 
+/// What becomes of parameters by their names: an entry of partition_config.layer_specs, or of a preset.
+struct LayerSpec {
+  enum class Cut : uint8_t { Column, Row, Skip };
+
+  std::vector<std::string> patterns; ///< regular expressions
+  Cut cut = Cut::Column;
+  std::vector<std::vector<int64_t>>
+      shape;                           ///< what lies one behind the other in a dimension; empty: one piece
+  std::optional<int64_t> dimension;    ///< that is cut; absent: as `cut` says
+  std::vector<std::string> modelTypes; ///< empty: all
+};
+
 struct TensorParallel {
-  int64_t size = 1; ///< of autotp_size and tp.tp_size
-  bool overlapComm = false;
-  bool shardSequence = false; ///< what lies between the products is split by the sequence
+  int64_t size = 1;                ///< of autotp_size and tp.tp_size
+  std::optional<bool> overlapComm; ///< absent: chosen
+  std::optional<bool>
+      shardSequence; ///< what lies between the products is split by the sequence; absent: chosen
+  std::vector<LayerSpec> layerSpecs; ///< the first that matches counts
 };
 
 struct Aio {

@@ -218,6 +218,21 @@ static OffloadOptions convertOffload(const config::Config &config) {
   return to;
 }
 
+static TensorOptions convertTensors(const config::TensorParallel &from) {
+  using From = config::LayerSpec::Cut;
+  using To = TensorOptions::LayerSpec::Cut;
+  TensorOptions to;
+  to.sequenceParallel = from.shardSequence;
+  to.overlapsExchanges = from.overlapComm;
+  for (const config::LayerSpec &spec : from.layerSpecs)
+    to.layerSpecs.push_back({spec.patterns,
+                             spec.cut == From::Row    ? To::Row
+                             : spec.cut == From::Skip ? To::Skip
+                                                      : To::Column,
+                             spec.shape, spec.dimension, spec.modelTypes});
+  return to;
+}
+
 static RecomputeOptions convertRecompute(const config::Config &config) {
   const config::ActivationCheckpointing &from = config.activationCheckpointing;
   RecomputeOptions to;
@@ -249,6 +264,8 @@ TrainingOptions mlir::ds::trainingFromConfig(const config::Config &config, Array
   options.boundsLoss = config.skipsBadSteps;
   options.lossScale.skips |= config.skipsBadSteps;
   options.sharding = convertSharding(config);
+  if (config.mesh.tp > 1)
+    options.tensors = convertTensors(config.tensorParallel);
   options.offload = convertOffload(config);
   options.recompute = convertRecompute(config);
   options.rankReduction = config.sumGradients ? RankReduction::Sum : RankReduction::Mean;
@@ -281,7 +298,7 @@ MeshShape mlir::ds::meshFromConfig(const config::Config &config) {
   add("dp.node", division.nodes, {&shape.samples, &shape.zero});
   add(isCut ? "dp.local" : "dp", division.local, {&shape.samples, &shape.zero});
   add("sp", config.mesh.sp, {&shape.zero});
-  add("tp", config.mesh.tp, {});
+  add("tp", config.mesh.tp, {&shape.tensors});
   shape.mesh = ::ds::rt::Mesh(std::move(axes));
   return shape;
 }

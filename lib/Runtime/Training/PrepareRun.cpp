@@ -60,12 +60,12 @@ private:
   uint64_t stepsToMake() const;
   std::string spellNothingLeft() const;
   Status layOutSchedule();
+  Status agreeOn(const Program &program);
   Status agree();
 
   RunParts &run;
   const TrainOptions &options;
   Team &team;
-  std::string programSign; ///< digest; empty with one rank
 };
 
 /// The program, which these ranks can train.
@@ -119,9 +119,11 @@ Status Preparation::prepareFrom(Program program) {
     return status;
   if (Status status = openSaves(program); !status)
     return status;
-  if (team.world() > 1)
-    programSign = hashPlan(program); // of all stages: loading keeps one
-  LostWeights lost(program);         // likewise
+  LostWeights lost(program); // of all stages: loading keeps one
+  // Channels and communicators follow from the program: ranks that do not have the same would wait for each
+  // other.
+  if (Status status = agreeOn(program); !status)
+    return status;
   run.clock.end("files");
   if (Status status = team.connectFor(program); !status)
     return status;
@@ -262,13 +264,17 @@ Status Preparation::loadStates() {
   return {};
 }
 
+Status Preparation::agreeOn(const Program &program) {
+  if (team.world() == 1)
+    return {};
+  return team.agree({{"the build of ds-run", executableSign()}, {"the program", hashPlan(program)}});
+}
+
 /// Nothing is shared before every rank is known to be about to do the same.
 Status Preparation::agree() {
   if (team.world() == 1)
     return {};
   Facts facts = {
-      {"the build of ds-run", executableSign()},
-      {"the program", programSign},
       {"--seed", std::to_string(run.start.seed())},
       {"the checkpoint", run.start.checkpoint() ? fmt::format("step {}", run.start.step()) : "none"},
       {"--save", options.save.empty() ? "not given" : "given"},
