@@ -137,7 +137,10 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     settings.trains = segment.does(Work::Backward);
     auto lookup = [&](StringAttr name) { return name ? symbols.lookup<StateOp>(name) : StateOp(); };
     const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count, settings.rows != PlacementSettings::Rows::Whole);
-    TensorPlacement placement(segment, cuts, settings);
+    DenseMap<StringAttr, AllowedCuts> allowed;
+    if (settled.parameters.empty()) // the others follow the first
+      allowed = readSpecs(segment, cuts, getTraining(func->getParentOfType<ModuleOp>()).tensors);
+    TensorPlacement placement(segment, cuts, settings, allowed);
     if (failed(placement.solve(lookup, settled)))
       return failure();
     if (remarks)

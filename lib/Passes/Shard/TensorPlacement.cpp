@@ -100,8 +100,13 @@ void TensorPlacement::addSource(Draft &draft, Value value) {
   source.results = {number(draft, value)};
   const double whole = isGradient ? 0 : parameterSeconds(state);
   auto known = settled->parameters.find(parameter);
+  auto asked = allowed.find(parameter);
   auto mayBe = [&](std::optional<Cut> cut) {
-    return known == settled->parameters.end() || known->second == cut;
+    if (known != settled->parameters.end())
+      return known->second == cut;
+    if (asked == allowed.end())
+      return true;
+    return cut ? llvm::is_contained(asked->second.cuts, *cut) : asked->second.whole;
   };
   if (mayBe(std::nullopt))
     source.ways.push_back({{}, {analysis::kWhole}, whole});

@@ -11,6 +11,7 @@
 
 #include "SegmentStates.h"
 #include "TensorCuts.h"
+#include "TensorSpecs.h"
 
 #include "ds/Analysis/Placement/Placement.h"
 #include "ds/Cost/Rates.h"
@@ -45,8 +46,10 @@ struct OpWay {
 
 class TensorPlacement {
 public:
-  TensorPlacement(SegmentStates &segment, const TensorCuts &cuts, const PlacementSettings &settings)
-      : segment(segment), cuts(cuts), settings(settings) {}
+  /// `allowed` says of some parameters how they may be held.
+  TensorPlacement(SegmentStates &segment, const TensorCuts &cuts, const PlacementSettings &settings,
+                  const DenseMap<StringAttr, AllowedCuts> &allowed)
+      : segment(segment), cuts(cuts), settings(settings), allowed(allowed) {}
 
   /// Places the segment, with the states that are settled as they are, and settles those that are not yet.
   /// `lookup` tells what states are. Fails, with a diagnostic, where no placement is found.
@@ -84,6 +87,7 @@ private:
   SegmentStates &segment;
   const TensorCuts &cuts;
   const PlacementSettings &settings;
+  const DenseMap<StringAttr, AllowedCuts> &allowed;
   function_ref<StateOp(StringAttr)> lookup = nullptr;
   SettledStates *settled = nullptr;
   DenseSet<Value> bound;                          ///< values that parameters have part in
