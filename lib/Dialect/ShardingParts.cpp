@@ -14,21 +14,20 @@ static Value rankTimes(OpEmitter &emit, CutRanks ranks, int64_t factor, RankedTe
   return emit.broadcast(emit.convert(own, type.getElementType()), {}, type.getShape());
 }
 
-/// `value` on the first rank, zeros on the others: what is to be counted once in a sum.
-static Value onFirstRank(OpEmitter &emit, Value value, CutRanks ranks) {
+Value mlir::ds::onFirstRank(OpBuilder &builder, Location loc, Value value, CutRanks ranks) {
+  OpEmitter emit(builder, loc);
   RankedTensorType type = tensorType(value);
-  auto index = RankedTensorType::get(type.getShape(), emit.getBuilder().getI64Type());
+  auto index = RankedTensorType::get(type.getShape(), builder.getI64Type());
   Value isFirst = emit.compare(Predicate::EQ, rankTimes(emit, ranks, 1, index), emit.splat(index, 0));
   return emit.select(isFirst, value, emit.splat(type, 0));
 }
 
 SmallVector<Value> mlir::ds::localizePlainly(Operation *op, OpBuilder &builder, ValueRange operands,
                                              TypeRange types, const LocalPart &part) {
-  OpEmitter emit(builder, op->getLoc());
   SmallVector<Value> read(operands);
   for (auto [value, place] : llvm::zip_equal(read, part.factor.operands))
     if (!place.has() && place.lack == FactorDim::Lack::Once)
-      value = onFirstRank(emit, value, part.ranks);
+      value = onFirstRank(builder, op->getLoc(), value, part.ranks);
   Operation *own = Operation::create(op->getLoc(), op->getName(), types, read,
                                      op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
                                      BlockRange(), /*numRegions=*/0);

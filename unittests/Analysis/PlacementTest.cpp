@@ -148,21 +148,29 @@ TEST(Placement, KeepsWhatMayNotMove) {
 TEST(Placement, FindsNothingWhereNoWayFits) {
   PlacementProblem problem = makeProblem(2);
   const uint32_t x = addValue(problem, 8, 0);
+  problem.values[x].mayMove = false;
   problem.ops.push_back({{}, {x}, {{{}, {kFirstPart}, 0}}});
-  problem.ops.push_back({{x}, {}, {{{kAddends}, {}, 0}}});
-  EXPECT_FALSE(placeValues(problem).isFound());
+  problem.ops.push_back({{x}, {}, {{{kWhole}, {}, 0}}});
+  const PlacementSolution solution = placeValues(problem);
+  EXPECT_FALSE(solution.isFound());
+  EXPECT_EQ(solution.stuckAt, 1u);
 }
 
 /// Chains with a second path around every other product, as layers have.
 PlacementProblem makeRandom(std::mt19937 &random) {
   std::uniform_real_distribution<double> amount(1, 100);
   PlacementProblem problem = makeProblem(1 + static_cast<double>(1u << (random() % 3)));
-  uint32_t x = addValue(problem, amount(random), amount(random));
+  // Gradients have the size of their value, where there are any.
+  auto addSome = [&] {
+    const double bytes = amount(random);
+    return addValue(problem, bytes, random() % 3 ? bytes : 0);
+  };
+  uint32_t x = addSome();
   problem.ops.push_back({{}, {x}, {{{}, {kWhole}, 0}, {{}, {kFirstPart}, amount(random) / 100}}});
   for (int layer = 0; layer < 2; ++layer) {
-    const uint32_t a = addMatrix(problem, amount(random)), y = addValue(problem, amount(random), amount(random));
+    const uint32_t a = addMatrix(problem, amount(random)), y = addSome();
     addProduct(problem, x, a, y, amount(random) / 10);
-    const uint32_t sum = addValue(problem, amount(random), random() % 2 ? amount(random) : 0);
+    const uint32_t sum = addSome();
     PlacedOp add{{x, y}, {sum}, {}};
     for (Form form : {kWhole, kAddends, kFirstPart, static_cast<Form>(kFirstPart + 1)})
       add.ways.push_back({{form, form}, {form}, amount(random) / 100});
@@ -173,16 +181,21 @@ PlacementProblem makeRandom(std::mt19937 &random) {
   return problem;
 }
 
-TEST(Placement, IsTheBestOfAll) {
+TEST(Placement, IsTheBestOfAllButForChains) {
   std::mt19937 random(7);
-  for (int trial = 0; trial < 200; ++trial) {
+  double lost = 0;
+  constexpr int kTrials = 1000;
+  for (int trial = 0; trial < kTrials; ++trial) {
     const PlacementProblem problem = makeRandom(random);
     const PlacementSolution solution = placeValues(problem);
     ASSERT_TRUE(solution.isFound());
-    ASSERT_TRUE(solution.isExact);
     ASSERT_EQ(findMistake(problem, solution), "") << trial;
-    ASSERT_NEAR(solution.seconds, bestOfAll(problem), 1e-9) << trial;
+    const double best = bestOfAll(problem);
+    ASSERT_GE(solution.seconds, best * (1 - 1e-9)) << trial;
+    ASSERT_LE(solution.seconds, best * 1.001) << trial;
+    lost += solution.seconds / best - 1;
   }
+  EXPECT_LE(lost / kTrials, 1e-6);
 }
 
 TEST(Placement, StaysWithinItsStates) {

@@ -104,6 +104,8 @@ Value gatherParts(OpBuilder &builder, Location loc, Value part, RankedTensorType
                   CutRanks ranks);
 /// This rank's part of the sum of what ranks have.
 Value scatterSum(OpBuilder &builder, Location loc, Value addend, Cut cut, CutRanks ranks);
+/// `value`, which all have, on the first rank, and zeros on the others: addends of it.
+Value onFirstRank(OpBuilder &builder, Location loc, Value value, CutRanks ranks);
 /// What each rank has, combined.
 Value combineAll(OpBuilder &builder, Location loc, ReduceKind kind, Value value, CutRanks ranks);
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <iterator>
-#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -18,21 +17,19 @@ constexpr bool isPart(Form form) { return form >= kFirstPart; }
 constexpr double kTie = 1e-12;
 
 /// Parts of a tensor that all ranks together send to turn `from` into `to`, and how many exchanges that is.
-/// Forward and backward alike: nothing where it cannot be.
+/// Forward and backward alike.
 struct Exchange {
   double share = 0; ///< of (ranks - 1) / ranks times the bytes
   int count = 0;
 };
 
-std::optional<Exchange> exchange(Form from, Form to) {
+Exchange exchange(Form from, Form to) {
   const bool isToWhole = to == kWhole || to == kCopy;
   if (from == to || from == kWhole || from == kCopy)
-    return to == kAddends && from != kAddends ? std::nullopt : std::optional(Exchange{});
+    return {};
   if (from == kAddends)
     return isToWhole ? Exchange{2, 1} : Exchange{1, 1};
-  if (to == kAddends)
-    return std::nullopt;
-  return Exchange{1, 1}; // parts are gathered, and taken in another way where they are to be others
+  return {1, 1}; // parts are gathered, and taken in another way where they are to be others
 }
 
 /// How the gradient of what is read in `form` arrives.
@@ -274,9 +271,15 @@ void Search::advance(uint32_t index) {
 
 PlacementSolution Search::run() {
   states.assign(1, State());
-  for (uint32_t index = 0; index < problem.ops.size() && !states.empty(); ++index)
+  for (uint32_t index = 0; index < problem.ops.size(); ++index) {
     advance(index);
-  return states.empty() ? PlacementSolution() : trace();
+    if (states.empty()) {
+      PlacementSolution none;
+      none.stuckAt = index;
+      return none;
+    }
+  }
+  return trace();
 }
 
 PlacementSolution Search::trace() const {
@@ -316,25 +319,23 @@ double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value
                        uint32_t made) {
   if (held == form || (made & bitOf(form)))
     return 0;
-  std::optional<Exchange> forward = exchange(held, form);
-  if (!forward || (isPart(held) && !value.mayMove))
+  if (isPart(held) && !value.mayMove)
     return std::numeric_limits<double>::infinity();
   const bool isWhole = form == kWhole || form == kCopy;
-  if (isWhole && (made & (bitOf(kWhole) | bitOf(kCopy))))
-    forward = Exchange{};
-  Exchange backward;
-  if (value.gradientBytes > 0)
-    backward = exchange(gradientOf(form), wantedGradient(held)).value_or(Exchange{});
+  const bool isThere = held == kWhole || (made & (bitOf(kWhole) | bitOf(kCopy))); // the whole
+  const Exchange forward = isThere ? Exchange{} : exchange(held, form);
+  const Exchange backward =
+      value.gradientBytes > 0 ? exchange(gradientOf(form), wantedGradient(held)) : Exchange{};
   const double perByte = (problem.ranks - 1) / problem.ranks * problem.secondsPerByte;
   auto seconds = [&](const Exchange &exchange, double bytes) {
     const bool isSum = exchange.share > 1;
     const double weight = isSum ? 1 : problem.partsWeight, waits = isSum ? problem.waitsOfSum : exchange.count;
     return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * waits);
   };
-  const bool isCopied = !isPart(held) && held != kAddends && isPart(form);
+  const bool isCopied = isThere && !isWhole; // its own part, or zeros on all ranks but one
   const double copied =
       isCopied ? problem.partsWeight * problem.secondsPerCopied * value.bytes / problem.ranks : 0;
-  return copied + seconds(*forward, value.bytes) + seconds(backward, value.gradientBytes);
+  return copied + seconds(forward, value.bytes) + seconds(backward, value.gradientBytes);
 }
 
 PlacementSolution placeValues(const PlacementProblem &problem) { return Search(problem).run(); }

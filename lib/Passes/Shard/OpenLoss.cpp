@@ -26,7 +26,7 @@ public:
     x = emit.convert(logits, emit.getBuilder().getF32Type());
     if (cap) {
       const double limit = cap->convertToDouble();
-      bent = emit.unary<TanhOp>(emit.scale(x, 1 / limit));
+      bent = emit.unary<TanhOp>(emit.div(x, emit.splatLike(x, limit)));
       x = emit.scale(bent, limit);
     }
     if (existing < shape[1]) {

@@ -41,9 +41,23 @@ Value TensorPartition::readPart(Value value, Cut cut) {
   for (const auto &[known, part] : parts.lookup(value))
     if (known == cut)
       return part;
+  // What is made anew is work of what it is a part of, whoever reads it first.
+  Operation *reader = current;
+  follow(value.getDefiningOp() ? value.getDefiningOp() : reader, value);
   Value part = makePart(value, cut);
+  follow(reader, {});
   parts[value].push_back({cut, part});
   return part;
+}
+
+/// Lets what is built be work of `op`; what is made of `value`, where there is one, forward where a forward op will
+/// read that too.
+void TensorPartition::follow(Operation *op, Value value) {
+  current = op;
+  auto isLaterForward = [&](Operation *user) { return isForward(user) && op && op->isBeforeInBlock(user); };
+  if (value && op && !isForward(op) && llvm::any_of(value.getUsers(), isLaterForward))
+    return listener.follow(op, Work::Forward);
+  listener.follow(op);
 }
 
 RankedTensorType TensorPartition::wholeType(Value value) const {
@@ -55,16 +69,16 @@ Value TensorPartition::exchange(Value value, Form held, Form form) {
   const Location loc = value.getLoc();
   const RankedTensorType type = wholeType(value);
   Value own = locals[value].value;
+  if (form == analysis::kAddends)
+    return onFirstRank(builder, loc, readAs(value, analysis::kWhole), ranks);
   const bool isToPart = form >= analysis::kFirstPart;
+  const bool isThere = held == analysis::kWhole || locals[value].made.count(analysis::kWhole);
+  if (isToPart && (isThere || held >= analysis::kFirstPart))
+    return takePart(builder, loc, readAs(value, analysis::kWhole), placement.cutOf(value, form), ranks);
   if (held == analysis::kAddends)
     return isToPart ? scatterSum(builder, loc, own, placement.cutOf(value, form), ranks)
                     : combineAll(builder, loc, ReduceKind::Sum, own, ranks);
-  if (held >= analysis::kFirstPart) {
-    Value whole = isToPart ? readAs(value, analysis::kWhole)
-                           : gatherParts(builder, loc, own, type, placement.cutOf(value, held), ranks);
-    return isToPart ? takePart(builder, loc, whole, placement.cutOf(value, form), ranks) : whole;
-  }
-  return isToPart ? takePart(builder, loc, own, placement.cutOf(value, form), ranks) : own;
+  return gatherParts(builder, loc, own, type, placement.cutOf(value, held), ranks);
 }
 
 Value TensorPartition::readAs(Value value, Form form) {
@@ -78,7 +92,9 @@ Value TensorPartition::readAs(Value value, Form form) {
     return found->second.value;
   if (Value made = found->second.made.lookup(form))
     return made;
+  follow(current, value);
   Value made = exchange(value, held, form);
+  follow(current, {});
   locals[value].made[form] = made;
   return made;
 }
@@ -153,7 +169,7 @@ void TensorPartition::rewriteUpdate(UpdateOp update) {
 }
 
 void TensorPartition::rewrite(Operation *op) {
-  listener.follow(op);
+  follow(op, {});
   if (auto update = dyn_cast<UpdateOp>(op))
     return rewriteUpdate(update);
   if (isa<SumOfSquaresOp>(op))
@@ -193,14 +209,14 @@ void TensorPartition::run() {
     rewrite(op);
   for (OpOperand &result : terminator->getOpOperands()) {
     StringAttr state = segment.nameOfResult(result.getOperandNumber());
-    listener.follow(result.get().getDefiningOp());
+    follow(result.get().getDefiningOp(), {});
     StringAttr parameter = placement.parameterOfGradient(state);
     const bool isUpdated = result.get().getDefiningOp<UpdateOp>() != nullptr;
     result.set(parameter    ? readGradient(result.get(), parameter)
                : isUpdated ? locals[result.get()].value
                             : readAs(result.get(), analysis::kWhole));
   }
-  listener.follow(nullptr);
+  follow(nullptr, {});
   for (Operation *op : llvm::reverse(old))
     op->erase();
 }

@@ -33,6 +33,7 @@ private:
     DenseMap<unsigned, Value> made; ///< in others
   };
 
+  void follow(Operation *op, Value value);
   void retypeArguments();
   void rewrite(Operation *op);
   /// Repeats `op` on what `read` gives for each operand.
@@ -57,6 +58,7 @@ private:
   function_ref<std::optional<Cut>(StringAttr)> cutOf;
   WorkListener listener;
   OpBuilder builder;
+  Operation *current = nullptr;                 ///< whose work is built
   SmallVector<RankedTensorType> argumentTypes; ///< before they were those of parts
   DenseMap<Value, StringAttr> parameters;       ///< by gradient that updates read
   DenseMap<Value, Local> locals;

@@ -262,8 +262,16 @@ LogicalResult TensorPlacement::place(Draft &draft) {
   // A scattered sum and a gather wait twice where a sum waits once, and that is all that speaks against them.
   problem.waitsOfSum = settings.rows == PlacementSettings::Rows::Cut ? 2 : 1;
   const analysis::PlacementSolution solution = analysis::placeValues(problem);
-  if (!solution.isFound())
-    return segment.getFunction().emitError("expects values that ranks can hold in some way, but found none");
+  if (!solution.isFound()) {
+    // Sources and sinks stand beside an op that reads or makes their value.
+    const uint32_t value = problem.ops[solution.stuckAt].operands.empty()
+                               ? problem.ops[solution.stuckAt].results.front()
+                               : problem.ops[solution.stuckAt].operands.front();
+    Operation *op = draft.ops[solution.stuckAt];
+    return emitError(op ? op->getLoc() : draft.values[value].getLoc())
+           << "ranks that share layers cannot hold the values of "
+           << (op ? op->getName().getStringRef() : StringRef("a state")) << " in any way that fits its readers";
+  }
   if (std::string mistake = analysis::findMistake(problem, solution); !mistake.empty())
     return segment.getFunction().emitError("is placed wrongly: ") << mistake;
   exact &= solution.isExact;

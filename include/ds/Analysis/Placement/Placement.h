@@ -15,6 +15,7 @@
 //   part      copy      all-gather        (t-1)/t n       reduce-scatter    (t-1)/t n
 //   whole     part      own part          0               all-gather        (t-1)/t n
 //   whole     copy      -                                 all-reduce        2 (t-1)/t n
+//   whole     addends   zeros but on one  0               -
 //
 // A copy is a whole that parts of a result are made from, so that each rank makes an addend of its gradient.
 // What is read in one form by several ops is exchanged once.
@@ -47,7 +48,7 @@ inline constexpr unsigned kMaxForms = 24;
 
 struct PlacedValue {
   double bytes = 0;         ///< of the whole value
-  double gradientBytes = 0; ///< of its whole gradient; 0: none flows back
+  double gradientBytes = 0; ///< of its whole gradient: as many, or 0 where none flows back
   bool mayMove = true;      ///< what is held in parts may be read in another form
   bool isGiven = false;     ///< `held` is settled, and the value is there before the first op
   Form held = kWhole;       ///< of what is given
@@ -86,12 +87,13 @@ struct PlacementSolution {
   std::vector<Form> held;     ///< by value
   std::vector<uint32_t> read; ///< by value: the forms in which ops read it and that were made for that, by bit
   double seconds = std::numeric_limits<double>::infinity();
-  bool isExact = true; ///< no state was dropped for their number
+  bool isExact = true; ///< no state was dropped for their number: none but such as a cheaper one becomes
+  uint32_t stuckAt = 0; ///< where nothing is found, the first op for which no way was left
 
   bool isFound() const { return seconds < std::numeric_limits<double>::infinity(); }
 };
 
-/// Seconds to read in `form` what is held as `held`, forward and backward together; infinite where that cannot
+/// Seconds to read in `form` what is held as `held`, forward and backward together; infinite where that may not
 /// be. `made` are forms that were made before, by bit: a whole serves a copy too.
 double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value, Form held, Form form,
                        uint32_t made);
