@@ -136,7 +136,7 @@ class Model:
         run("ds-opt", self.path, "--config", base + ".json", *self.options, "--ranks", ranks, *target, *options, "--plan-json", base + ".plan.json",
             "--emit=program", "-o", base + ".dsx")
         with open(base + ".plan.json") as file:
-            sent = json.load(file)["predicted"]["communication_bytes_by_axes"]
+            sent = json.load(file)["predicted"].get("communication_bytes_by_axes", {})
         if "tensor_parallel" in config and sum(by_axes.get("tp", 0) for by_axes in sent.values()) < LEAST_BYTES:
             sys.exit(f"ranks of a layer send {sent}: nothing is cut")
         if self.args.fake:
