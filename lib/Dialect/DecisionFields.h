@@ -114,6 +114,7 @@ void visitFields(Visitor &visitor, Residency &residency) {
   visitor("expected_bytes", residency.expectedBytes);
   visitor("expected_seconds", residency.expectedSeconds);
   visitor("bound_seconds", residency.boundSeconds);
+  visitor("group_values", residency.groupValues);
   visitor("loss", residency.loss);
 }
 
@@ -170,19 +171,7 @@ void visitFields(Visitor &visitor, OpenChoice &choice) {
 }
 
 template <class Visitor>
-void visitFields(Visitor &visitor, PlanSearch &search) {
-  visitor("offers_loss", search.offersLoss);
-  visitor("loss_rows", search.lossRows);
-  visitor("holds_least", search.holdsLeast);
-  visitor("least_stride", search.leastStride);
-  visitor("resident_bytes", search.residentBytes);
-  visitor("stream_bytes", search.streamBytes);
-  visitor("workspace_bytes", search.workspaceBytes);
-}
-
-template <class Visitor>
 void visitFields(Visitor &visitor, Decisions &decisions) {
-  visitor("search", decisions.search);
   visitor("loss_split", decisions.lossSplit);
   visitor("choices", decisions.choices);
   visitor("residency", decisions.residency);

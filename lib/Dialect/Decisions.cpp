@@ -1,8 +1,6 @@
 //===- Decisions.cpp - What was left to the compiler, as an attribute ---------------===//
 #include "DecisionFields.h"
 
-#include "ds/Dialect/Machine.h"
-
 #include "FieldText.h"
 
 using namespace mlir;
@@ -34,14 +32,6 @@ void mlir::ds::addChoice(ModuleOp module, const OpenChoice &choice) {
   changeDecisions(module, [&](Decisions &decisions) { decisions.choices.push_back(choice); });
 }
 
-std::optional<int64_t> mlir::ds::getBudget(ModuleOp module, Budget budget) {
-  const PlanSearch search = getDecisions(module).search.value_or(PlanSearch());
-  const std::optional<int64_t> own = budget == Budget::Resident  ? search.residentBytes
-                                     : budget == Budget::Streams ? search.streamBytes
-                                                                 : search.workspaceBytes;
-  return own ? own : getMachine(module).memory.device;
-}
-
 //===----------------------------------------------------------------------===//
 // #ds.decisions
 //===----------------------------------------------------------------------===//
@@ -57,28 +47,20 @@ void DecisionsAttr::print(AsmPrinter &printer) const {
   FieldPrinter(printer, getContext()).print(getDecisions(), '<', '>');
 }
 
-/// Rows of losses count from 1, 0 for whole ones, and of what they offer those that were chosen are one.
+/// Rows of losses count from 1, and those that were chosen are offered.
 static LogicalResult verifyLoss(EmitError fail, const LossResidency &loss) {
   for (const LossOffer &pieces : loss.pieces)
     if (pieces.rows < 1 || pieces.chunks < 1)
       return fail() << "at least 1 for rows and chunks of residency.loss.pieces, but got " << pieces.rows
                     << " and " << pieces.chunks;
   auto isChosen = [&](const LossOffer &pieces) { return pieces.rows == loss.rows; };
-  if (loss.rows != 0 && llvm::none_of(loss.pieces, isChosen))
-    return fail() << "0 or the rows of pieces for residency.loss.rows, but got " << loss.rows;
+  if (loss.rows && llvm::none_of(loss.pieces, isChosen))
+    return fail() << "the rows of pieces for residency.loss.rows, but got " << *loss.rows;
   return success();
 }
 
 LogicalResult DecisionsAttr::verify(EmitError emitError, Decisions decisions) {
   auto fail = [&] { return emitError() << DsDialect::kDecisionsAttr << " expects "; };
-  if (decisions.search)
-    for (auto [key, value, least] : {std::tuple("loss_rows", decisions.search->lossRows, 0),
-                                     {"least_stride", decisions.search->leastStride, 0},
-                                     {"resident_bytes", decisions.search->residentBytes, 1},
-                                     {"stream_bytes", decisions.search->streamBytes, 1},
-                                     {"workspace_bytes", decisions.search->workspaceBytes, 1}})
-      if (value && *value < least)
-        return fail() << "at least " << least << " for search." << key << ", but got " << *value;
   if (decisions.lossSplit && (decisions.lossSplit->chunks < 1 || decisions.lossSplit->rows < 1))
     return fail() << "at least 1 for chunks and rows of loss_split, but got " << decisions.lossSplit->chunks
                   << " and " << decisions.lossSplit->rows;

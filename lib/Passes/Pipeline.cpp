@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-void mlir::ds::buildStepPipeline(OpPassManager &manager) {
+void mlir::ds::buildStepPipeline(OpPassManager &manager, LossRows losses) {
   manager.addPass(createVerifyModel());
 
   // Imported graphs repeat themselves and leave transposes before products: patterns below look through
@@ -36,8 +36,13 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   // only.
   manager.addPass(createLowerPrecision());
 
-  // Each chunk's forward in final types; its backward is differentiation's to write.
-  manager.addPass(createSplitLoss());
+  // In final types: what a chunk saves is counted in them.
+  manager.addPass(createOfferLoss());
+
+  // Each chunk's forward; its backward is differentiation's to write.
+  SplitLossOptions split;
+  split.rows = losses;
+  manager.addPass(createSplitLoss(split));
 
   manager.addPass(createDifferentiate());
 
@@ -56,10 +61,12 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager) {
   manager.addPass(createVerifyStep());
 }
 
-void mlir::ds::buildShardPipeline(OpPassManager &manager) {
+void mlir::ds::buildShardPipeline(OpPassManager &manager, bool reducesInEach) {
   // Layers first: ZeRO counts what a rank has of a parameter.
   manager.addPass(createShardTensors());
-  manager.addPass(createShardZero());
+  ShardZeroOptions shard;
+  shard.reducesInEach = reducesInEach;
+  manager.addPass(createShardZero(shard));
 
   // Updates have the shape of what a rank has now. What they and the windows of buckets repeat is merged.
   manager.addPass(createDecompose());
@@ -82,13 +89,18 @@ void mlir::ds::buildFusePipeline(OpPassManager &manager) {
   manager.addPass(createVerifyFused());
 }
 
-void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options) {
+void mlir::ds::buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options,
+                                     const ResidencyRequest &request) {
   // It is known what a kernel is, what lies in memory, and when.
   RematerializeCheapOptions cheap;
+  cheap.memory = request.memory;
+  cheap.groups = request.groups;
+  cheap.losses = request.opensLosses;
+  cheap.keepsActivations = request.keepsActivations;
   cheap.maxReuseElements = options.maxReuseElements;
   cheap.maxLiveElements = options.maxLiveElements;
   cheap.prefetchElements = options.prefetchElements;
-  cheap.calls = options.recomputesCalls;
+  cheap.calls = options.recomputesCalls && request.recomputesCalls;
   manager.addPass(createRematerializeCheap(cheap));
   manager.addPass(createVerifyResident());
 }
@@ -135,20 +147,22 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   manager.addPass(createChooseProducts(products));
 }
 
-void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options) {
+void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options,
+                                   MemoryLimit memory) {
   // Reductions first: what they hold is memory that gathers cannot have.
-  manager.addNestedPass<func::FuncOp>(createOverlapReductions());
+  manager.addNestedPass<func::FuncOp>(createOverlapReductions({memory}));
   // As reductions: what is being copied to the host is memory that gathers cannot have.
-  manager.addNestedPass<func::FuncOp>(createReleaseStored());
+  manager.addNestedPass<func::FuncOp>(createReleaseStored({memory}));
   ScheduleCommunicationOptions gathers;
   gathers.prefetchElements = options.prefetchElements;
   gathers.maxLiveElements = options.maxLiveElements;
   gathers.maxReuseElements = options.maxReuseElements;
+  gathers.memory = memory;
   manager.addPass(createScheduleCommunication(gathers));
   // While gathers are moved and joined, each is one command.
   manager.addNestedPass<func::FuncOp>(createSplitGathers());
   // Gathers read what is loaded: now it is known when.
-  manager.addNestedPass<func::FuncOp>(createPrefetchLoads());
+  manager.addNestedPass<func::FuncOp>(createPrefetchLoads({memory}));
   // After gathers and reductions, which stand between launches that must not be moved across them.
   manager.addPass(createGroupLaunches());
   // Nothing may move any more: events order the streams as they stand.
@@ -159,14 +173,15 @@ void mlir::ds::buildStreamPipeline(OpPassManager &manager, const PipelineOptions
   manager.addPass(createVerifyScheduled());
 }
 
-void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options) {
+void mlir::ds::buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options,
+                                     const PlacementRequest &request) {
   buildBufferPipeline(manager, options);
-  buildStreamPipeline(manager, options);
+  buildStreamPipeline(manager, options, request.streams);
 }
 
-void mlir::ds::buildPlanPipeline(OpPassManager &manager) {
+void mlir::ds::buildPlanPipeline(OpPassManager &manager, const PlacementRequest &request) {
   // Workspaces are allocations: they must exist before offsets are given out.
-  manager.addNestedPass<func::FuncOp>(createAssignWorkspaces());
+  manager.addNestedPass<func::FuncOp>(createAssignWorkspaces({request.workspaces}));
   manager.addPass(createPlanMemory());
   manager.addPass(createVerifyPlanned());
   // Only now is it known who reuses whose memory.
@@ -202,20 +217,21 @@ void mlir::ds::buildVerifier(OpPassManager &manager, Phase phase) {
   }
 }
 
-void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options) {
+void mlir::ds::buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options,
+                              const PlanRequest &request) {
   auto crosses = [&](Phase border) { return from < border && border <= to; };
   if (crosses(Phase::Step))
-    buildStepPipeline(manager);
+    buildStepPipeline(manager, request.losses);
   if (crosses(Phase::Sharded))
-    buildShardPipeline(manager);
+    buildShardPipeline(manager, request.reducesInEach);
   if (crosses(Phase::Fused))
     buildFusePipeline(manager);
   if (crosses(Phase::Resident))
-    buildResidentPipeline(manager, options);
+    buildResidentPipeline(manager, options, request.residency);
   if (crosses(Phase::Scheduled))
-    buildSchedulePipeline(manager, options);
+    buildSchedulePipeline(manager, options, request.placement);
   if (crosses(Phase::Planned))
-    buildPlanPipeline(manager);
+    buildPlanPipeline(manager, request.placement);
 }
 
 void mlir::ds::buildStagesPipeline(OpPassManager &manager, Phase reached) {
@@ -227,17 +243,31 @@ void mlir::ds::buildStagesPipeline(OpPassManager &manager, Phase reached) {
     manager.addPass(createShareKernels());
 }
 
+namespace {
+/// What ds-step-pipeline can be asked for in text.
+struct StepRequestOptions : PassPipelineOptions<StepRequestOptions> {
+  Option<LossRows> losses{*this, "losses", llvm::cl::desc("Rows of a chunk, as ds-split-loss has them"),
+                          llvm::cl::init(LossRows())};
+};
+} // namespace
+
 void mlir::ds::registerPipelines() {
-  static PassPipelineRegistration<> step("ds-step-pipeline", "From the model to the step", buildStepPipeline);
-  static PassPipelineRegistration<> shard("ds-shard-pipeline", "From the step to what one rank does",
-                                          buildShardPipeline);
+  static PassPipelineRegistration<StepRequestOptions> step(
+      "ds-step-pipeline", "From the model to the step",
+      [](OpPassManager &manager, const StepRequestOptions &asked) {
+        buildStepPipeline(manager, asked.losses);
+      });
+  static PassPipelineRegistration<> shard(
+      "ds-shard-pipeline", "From the step to what one rank does",
+      [](OpPassManager &manager) { buildShardPipeline(manager, /*reducesInEach=*/false); });
   static PassPipelineRegistration<> fuse("ds-fuse-pipeline", "From what one rank does to kernels in order",
                                          buildFusePipeline);
   static PassPipelineRegistration<> resident(
       "ds-resident-pipeline", "From kernels in order to what is kept and recomputed",
-      [](OpPassManager &manager) { buildResidentPipeline(manager, {}); });
+      [](OpPassManager &manager) { buildResidentPipeline(manager, {}, {}); });
   static PassPipelineRegistration<> schedule(
       "ds-schedule-pipeline", "From what is kept to buffers and streams",
-      [](OpPassManager &manager) { buildSchedulePipeline(manager, {}); });
-  static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets", buildPlanPipeline);
+      [](OpPassManager &manager) { buildSchedulePipeline(manager, {}, {}); });
+  static PassPipelineRegistration<> plan("ds-plan-pipeline", "From buffers to offsets",
+                                         [](OpPassManager &manager) { buildPlanPipeline(manager, {}); });
 }

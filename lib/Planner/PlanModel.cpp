@@ -24,7 +24,7 @@ static LogicalResult compareLosses(StepPlanner &planner, ModuleOp planned) {
   if (!split || !split->outcome)
     return success();
   const bool isWhole = split->outcome->isRefused;
-  FailureOr<OwningOpRef<ModuleOp>> made = planner.plan(isWhole ? split->rows : 0);
+  FailureOr<OwningOpRef<ModuleOp>> made = planner.plan(isWhole ? LossForm{split->rows} : LossForm());
   if (failed(made))
     return failure();
   FailureOr<double> ofThis = predictSeconds(planned), ofOther = predictSeconds(**made);

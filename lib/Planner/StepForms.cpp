@@ -40,39 +40,16 @@ StepPlanner::StepPlanner(ModuleOp module, Phase from, const PipelineOptions &opt
 // Forms
 //===----------------------------------------------------------------------===//
 
-/// Makes `step` reduce in each micro-step.
-static LogicalResult reduceInEach(ModuleOp step) {
-  TrainingOptions training = getTraining(step);
-  training.sharding.reduceEachMicroStep = true;
-  return setTraining(step, training);
-}
-
-/// Says of `module` what is asked for beyond its configuration.
-static void setSearch(ModuleOp module, const PlanSearch &search) {
-  changeDecisions(module, [&](Decisions &decisions) {
-    decisions.search = search == PlanSearch() ? std::nullopt : std::optional(search);
-  });
-}
-
 FailureOr<OwningOpRef<ModuleOp>> StepPlanner::makeFused(StepForm form) {
   OwningOpRef<ModuleOp> made = module.clone();
-  auto bring = [&](Phase to) {
-    return run([&](OpPassManager &manager) { buildPipelines(manager, std::min(from, to), to, options); },
-               *made);
-  };
-  if (from == Phase::Model) {
-    const bool isWhole = form.lossRows == 0;
-    setSearch(*made, {.offersLoss = isWhole && getTraining(module).lossChunks != 1,
-                      .lossRows = isWhole ? std::nullopt : std::optional(form.lossRows)});
-    if (failed(bring(Phase::Step)))
-      return failure();
-    setSearch(*made, {});
-  }
-  if (form.reducesInEach && failed(reduceInEach(*made)))
-    return failure();
-  const Phase reached = std::max(from, Phase::Step);
-  auto build = [&](OpPassManager &manager) { buildPipelines(manager, reached, Phase::Fused, options); };
-  if (reached < Phase::Fused && failed(run(build, *made)))
+  // Pieces that the configuration asks for have as many rows as each loss says itself.
+  const bool isAsked = getTraining(module).lossChunks > 0;
+  const PlanRequest request{.losses = !form.loss.rows ? LossWord::Whole
+                                      : isAsked       ? LossWord::Shapes
+                                                      : LossRows(*form.loss.rows),
+                            .reducesInEach = form.reducesInEach};
+  auto build = [&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Fused, options, request); };
+  if (from < Phase::Fused && failed(run(build, *made)))
     return failure();
   return made;
 }
@@ -100,15 +77,8 @@ static bool mayReduceInEach(ModuleOp module, Phase from, ModuleOp fused) {
 // Choices
 //===----------------------------------------------------------------------===//
 
-/// Says of `module` what of its activations goes to the host.
-static LogicalResult setActivations(ModuleOp module, OffloadOptions::Activations activations) {
-  TrainingOptions training = getTraining(module);
-  training.offload.activations = activations;
-  return setTraining(module, training);
-}
-
-/// Chooses of `form` what `search` asks for, and with `keepsActivations` none on the host.
-FailureOr<ChosenStep> StepPlanner::choose(StepForm form, const PlanSearch &search, bool keepsActivations) {
+/// Chooses of `form` what `request` asks for.
+FailureOr<ChosenStep> StepPlanner::choose(StepForm form, const ResidencyRequest &request) {
   FailureOr<ModuleOp> fused = fusedOf(form);
   if (failed(fused))
     return failure();
@@ -117,21 +87,11 @@ FailureOr<ChosenStep> StepPlanner::choose(StepForm form, const PlanSearch &searc
   chosen.resident = fused->clone();
   if (from >= Phase::Resident)
     return chosen;
-  setSearch(*chosen.resident, search);
-  const OffloadOptions::Activations asked = getTraining(module).offload.activations;
-  if (keepsActivations && failed(setActivations(*chosen.resident, OffloadOptions::Activations::Kept)))
+  auto build = [&](OpPassManager &manager) { buildResidentPipeline(manager, options, request); };
+  if (failed(run(build, *chosen.resident)))
     return failure();
-  if (failed(run([&](OpPassManager &manager) { buildResidentPipeline(manager, options); }, *chosen.resident)))
-    return failure();
-  const Decisions decisions = getDecisions(*chosen.resident);
-  chosen.residency = *decisions.residency;
-  chosen.leastStride = decisions.search ? decisions.search->leastStride : std::nullopt;
-  changeDecisions(*chosen.resident, [](Decisions &decided) {
-    decided.search.reset();
-    decided.residency->loss.reset(); // a choice of forms
-  });
-  if (keepsActivations && failed(setActivations(*chosen.resident, asked)))
-    return failure();
+  chosen.residency = *getDecisions(*chosen.resident).residency;
+  changeDecisions(*chosen.resident, [](Decisions &decided) { decided.residency->loss.reset(); }); // of forms
   return chosen;
 }
 
@@ -145,25 +105,25 @@ static int64_t rowsThatSaveMost(ArrayRef<LossOffer> pieces, int64_t bytes) {
 
 /// What becomes of `joint`, which would have the loss in pieces: those, smaller ones where they do not fit,
 /// or the whole loss after all where it is better.
-FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const PlanSearch &search) {
+FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const ResidencyRequest &request) {
   const Residency expected = joint.residency;
-  StepForm form = joint.form;
-  form.lossRows = expected.loss->rows;
-  FailureOr<ChosenStep> best = choose(form, search);
+  const bool reducesInEach = joint.form.reducesInEach;
+  const LossForm form{expected.loss->rows};
+  FailureOr<ChosenStep> best = choose({form, reducesInEach}, request);
   if (failed(best))
     return failure();
   const bool isAsExpected =
       best->residency.fits == expected.fits &&
       (!expected.fits || best->residency.expectedSeconds <= (1 + kWorthTime) * expected.expectedSeconds);
-  SmallVector<int64_t> others;
+  SmallVector<LossForm> others;
   if (!best->residency.fits)
-    others.push_back(rowsThatSaveMost(expected.loss->pieces, best->residency.expectedBytes));
+    others.push_back({rowsThatSaveMost(expected.loss->pieces, best->residency.expectedBytes)});
   if (!isAsExpected)
-    others.push_back(0);
-  for (int64_t rows : others) {
-    if (rows == form.lossRows)
+    others.push_back(LossForm()); // whole
+  for (LossForm another : others) {
+    if (another == form)
       continue;
-    FailureOr<ChosenStep> other = choose({rows, form.reducesInEach}, search);
+    FailureOr<ChosenStep> other = choose({another, reducesInEach}, request);
     if (failed(other))
       return failure();
     if (other->isBetterThan(*best))
@@ -173,19 +133,19 @@ FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const PlanSear
 }
 
 /// The best choice of a form whose losses are as that asks for.
-FailureOr<ChosenStep> StepPlanner::chooseLoss(bool reducesInEach, const PlanSearch &search) {
-  if (lossRows)
-    return choose({*lossRows, reducesInEach}, search);
+FailureOr<ChosenStep> StepPlanner::chooseLoss(bool reducesInEach, const ResidencyRequest &request) {
+  if (lossForm)
+    return choose({*lossForm, reducesInEach}, request);
   const int64_t chunks = getTraining(module).lossChunks;
-  PlanSearch open = search;
-  open.offersLoss = from == Phase::Model && chunks != 1;
-  FailureOr<ChosenStep> joint = choose({0, reducesInEach}, open);
-  if (failed(joint) || !open.offersLoss || !joint->residency.loss)
+  ResidencyRequest open = request;
+  open.opensLosses = from == Phase::Model && chunks != 1;
+  FailureOr<ChosenStep> joint = choose({LossForm(), reducesInEach}, open);
+  if (failed(joint) || !open.opensLosses || !joint->residency.loss)
     return joint;
   loss = joint->residency.loss;
   if (chunks == 0)
-    return loss->rows == 0 ? std::move(joint) : choosePieces(std::move(*joint), search);
-  return choose({loss->pieces.back().rows, reducesInEach}, search); // in which pieces, `loss_chunks` says
+    return loss->rows ? choosePieces(std::move(*joint), request) : std::move(joint);
+  return choose({{loss->pieces.back().rows}, reducesInEach}, request); // in which pieces, `loss_chunks` says
 }
 
 FailureOr<ChosenStep> StepPlanner::chooseForm() {

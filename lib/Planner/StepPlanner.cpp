@@ -46,21 +46,18 @@ static void findLack(PlacedStep &placed, int64_t memory) {
   }
 }
 
-FailureOr<PlacedStep> StepPlanner::place(const ChosenStep &chosen, PlaceBudgets budgets) {
+FailureOr<PlacedStep> StepPlanner::place(const ChosenStep &chosen, const PlacementRequest &request) {
   ++places;
   PlacedStep placed;
   placed.form = chosen.form;
   placed.choices = chosen.choices;
   placed.planned = chosen.resident.get().clone();
-  if (budgets.streams || budgets.workspaces)
-    changeDecisions(*placed.planned, [&](Decisions &decisions) {
-      decisions.search = PlanSearch{.streamBytes = budgets.streams, .workspaceBytes = budgets.workspaces};
-    });
   const Phase reached = std::max(from, Phase::Resident);
-  auto build = [&](OpPassManager &manager) { buildPipelines(manager, reached, Phase::Planned, options); };
+  auto build = [&](OpPassManager &manager) {
+    buildPipelines(manager, reached, Phase::Planned, options, {.placement = request});
+  };
   if (failed(run(build, *placed.planned)))
     return failure();
-  changeDecisions(*placed.planned, [](Decisions &decisions) { decisions.search.reset(); });
   ArenaOp arena = ArenaOp::lookup(*placed.planned, Space::Device);
   placed.arenaBytes = static_cast<int64_t>(arena.getBytes());
   placed.liveBytes = static_cast<int64_t>(arena.getLowerBound());
@@ -83,8 +80,9 @@ FailureOr<bool> StepPlanner::isBetter(const PlacedStep &a, const PlacedStep &b) 
 }
 
 /// Places `chosen`, and puts it in the place of `best` where it is better.
-LogicalResult StepPlanner::tryPlace(const ChosenStep &chosen, PlaceBudgets budgets, PlacedStep &best) {
-  FailureOr<PlacedStep> placed = place(chosen, budgets);
+LogicalResult StepPlanner::tryPlace(const ChosenStep &chosen, const PlacementRequest &request,
+                                    PlacedStep &best) {
+  FailureOr<PlacedStep> placed = place(chosen, request);
   if (failed(placed))
     return failure();
   FailureOr<bool> better = isBetter(*placed, best);
@@ -95,26 +93,26 @@ LogicalResult StepPlanner::tryPlace(const ChosenStep &chosen, PlaceBudgets budge
   return success();
 }
 
-/// Chooses once more within `budget` bytes, how losses are made as well, and places that.
-LogicalResult StepPlanner::chooseAnew(const ChosenStep &chosen, int64_t budget, PlaceBudgets budgets,
-                                      PlacedStep &best) {
-  FailureOr<ChosenStep> next =
-      chooseLoss(chosen.form.reducesInEach, {.residentBytes = std::max<int64_t>(1, budget)});
+/// Bytes as a limit: as little as can be where there are none.
+static MemoryLimit limitOf(int64_t bytes) { return MemoryLimit(std::max<int64_t>(1, bytes)); }
+
+/// Chooses once more within `limit`, how losses are made as well, and places that.
+LogicalResult StepPlanner::chooseAnew(const ChosenStep &chosen, MemoryLimit limit,
+                                      const PlacementRequest &request, PlacedStep &best) {
+  FailureOr<ChosenStep> next = chooseLoss(chosen.form.reducesInEach, {.memory = limit});
   if (failed(next))
     return failure();
   next->choices = chosen.choices;
-  return tryPlace(*next, budgets, best);
+  return tryPlace(*next, request, best);
 }
 
 //===----------------------------------------------------------------------===//
 // Plans that fit
 //===----------------------------------------------------------------------===//
 
-/// Budgets with which a plan should fit, if the packing loses as much again as in `placed`.
-static PlaceBudgets tighten(const PlacedStep &placed, int64_t memory) {
-  const int64_t bytes =
-      std::max<int64_t>(1, std::min(memory, placed.liveBytes) - (placed.arenaBytes - memory));
-  return {bytes, bytes};
+/// A limit with which a plan should fit, if the packing loses as much again as in `placed`.
+static MemoryLimit tighten(const PlacedStep &placed, int64_t memory) {
+  return limitOf(std::min(memory, placed.liveBytes) - (placed.arenaBytes - memory));
 }
 
 /// As little is held as can be, of what is chosen and then of what runs ahead, unless what is needed whatever
@@ -126,31 +124,30 @@ LogicalResult StepPlanner::shrink(const ChosenStep &chosen, PlacedStep &best) {
       return success();
     const bool isLast = places + 1 == kMostPlaces;
     if (isLast && from < Phase::Resident && chosen.residency.fits) {
-      FailureOr<ChosenStep> next = choose(best.form, {.holdsLeast = true});
+      FailureOr<ChosenStep> next = choose(best.form, {.memory = MemoryWord::Least});
       if (failed(next))
         return failure();
       least = std::move(*next);
       least->choices = best.choices;
     }
-    PlaceBudgets budgets{/*streams=*/1, /*workspaces=*/std::nullopt};
+    PlacementRequest request{.streams = MemoryWord::Least};
     if (gradientWorkspaceBytes(*best.planned, getMachine(*best.planned).attentionBytes) > 0)
-      budgets.workspaces = tighten(best, *memory).workspaces;
-    if (failed(tryPlace(least ? *least : chosen, budgets, best)))
+      request.workspaces = tighten(best, *memory);
+    if (failed(tryPlace(least ? *least : chosen, request, best)))
       return failure();
   }
   return success();
 }
 
-/// Places the choice of the form of `chosen` within `budget` bytes that has nothing on the host, or no
+/// Places the choice of the form of `chosen` within `limit` that has nothing on the host, or no
 /// products recomputed, and puts it in the place of `best` where it is better. Returns by how much the choice
 /// was off; 0 where nothing of that kind fits.
-FailureOr<int64_t> StepPlanner::tryNarrower(const ChosenStep &chosen, ChoiceOf kind, int64_t budget,
+FailureOr<int64_t> StepPlanner::tryNarrower(const ChosenStep &chosen, ChoiceOf kind, MemoryLimit limit,
                                             PlacedStep &best) {
-  const bool asked = options.recomputesCalls;
-  options.recomputesCalls &= kind != ChoiceOf::NoProductsRecomputed;
-  FailureOr<ChosenStep> narrower = choose(chosen.form, {.residentBytes = std::max<int64_t>(1, budget)},
-                                          /*keepsActivations=*/kind == ChoiceOf::NothingOnHost);
-  options.recomputesCalls = asked;
+  FailureOr<ChosenStep> narrower =
+      choose(chosen.form, {.memory = limit,
+                           .keepsActivations = kind == ChoiceOf::NothingOnHost,
+                           .recomputesCalls = kind != ChoiceOf::NoProductsRecomputed});
   if (failed(narrower) || !narrower->residency.fits)
     return failed(narrower) ? FailureOr<int64_t>(failure()) : 0;
   narrower->choices = chosen.choices;
@@ -171,15 +168,15 @@ FailureOr<int64_t> StepPlanner::tryNarrower(const ChosenStep &chosen, ChoiceOf k
 /// is unknown: where nothing has fitted, that comes last.
 LogicalResult StepPlanner::narrow(const ChosenStep &chosen, int64_t off, PlacedStep &best) {
   const int64_t budget = *memory - (fits(best) ? 0 : off);
-  FailureOr<int64_t> more = tryNarrower(chosen, ChoiceOf::NoProductsRecomputed, budget, best);
+  FailureOr<int64_t> more = tryNarrower(chosen, ChoiceOf::NoProductsRecomputed, limitOf(budget), best);
   if (failed(more))
     return failure();
   const bool isClose = *more > 0 && fits(best) && !best.has(ChoiceOf::NoProductsRecomputed);
   if (places < kMostPlaces && isClose && *more < budget)
-    return tryNarrower(chosen, ChoiceOf::NoProductsRecomputed, budget - *more, best);
+    return tryNarrower(chosen, ChoiceOf::NoProductsRecomputed, limitOf(budget - *more), best);
   if (places >= kMostPlaces)
     return success();
-  return tryNarrower(chosen, ChoiceOf::NothingOnHost, *memory, best);
+  return tryNarrower(chosen, ChoiceOf::NothingOnHost, limitOf(*memory), best);
 }
 
 /// Improves `best`, the plan of `chosen` as it was chosen first.
@@ -190,17 +187,18 @@ LogicalResult StepPlanner::placeAgain(const ChosenStep &chosen, PlacedStep &best
   const bool mayMove = getTraining(module).offload.activations == OffloadOptions::Activations::Chosen;
   if (!fits(best)) {
     const int64_t beyond = std::max(off, -left);
+    const MemoryLimit tight = tighten(best, *memory);
     LogicalResult again = !isOpen   ? success()
                           : mayMove ? narrow(chosen, beyond, best)
-                                    : chooseAnew(chosen, *memory - beyond, tighten(best, *memory), best);
+                                    : chooseAnew(chosen, limitOf(*memory - beyond), {tight, tight}, best);
     return failed(again) ? failure() : shrink(chosen, best);
   }
   if (isOpen && best.slowCalls > residency.attentionInF32)
-    return chooseAnew(chosen, *memory - best.lackBytes, {}, best);
+    return chooseAnew(chosen, limitOf(*memory - best.lackBytes), {}, best);
   if (!isOpen || !chosen.hasPaid())
     return success();
   if (double(left) > kMuchLeft * double(*memory) && off < 0 &&
-      failed(chooseAnew(chosen, *memory - off, {}, best)))
+      failed(chooseAnew(chosen, limitOf(*memory - off), {}, best)))
     return failure();
   return mayMove ? narrow(chosen, off, best) : success();
 }
@@ -215,9 +213,10 @@ void StepPlanner::describe(const PlacedStep &placed) const {
     llvm::append_range(decisions.choices, placed.choices);
     if (!loss || loss->pieces.empty())
       return;
-    const bool isWhole = placed.form.lossRows == 0;
-    auto offer = llvm::find_if(
-        loss->pieces, [&](const LossOffer &each) { return isWhole || each.rows == placed.form.lossRows; });
+    const std::optional<int64_t> rows = placed.form.loss.rows;
+    const bool isWhole = !rows;
+    auto offer =
+        llvm::find_if(loss->pieces, [&](const LossOffer &each) { return isWhole || each.rows == rows; });
     const LossOffer &offered = isWhole || offer == loss->pieces.end() ? loss->pieces.back() : *offer;
     decisions.lossSplit =
         LossSplit{offered.chunks, offered.rows,
@@ -225,8 +224,8 @@ void StepPlanner::describe(const PlacedStep &placed) const {
   });
 }
 
-FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan(std::optional<int64_t> rows) {
-  lossRows = rows;
+FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan(std::optional<LossForm> asked) {
+  lossForm = asked;
   loss.reset();
   places = 0;
   FailureOr<ChosenStep> chosen = chooseForm();
@@ -241,10 +240,10 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan(std::optional<int64_t> rows) 
 
 FailureOr<OwningOpRef<ModuleOp>> StepPlanner::planLeast(const LeastForm &form) {
   FailureOr<ChosenStep> chosen =
-      choose({form.lossRows, false}, {.holdsLeast = true, .leastStride = form.leastStride});
+      choose({{form.lossRows}, false}, {.memory = MemoryWord::Least, .groups = form.groups});
   if (failed(chosen))
     return failure();
-  FailureOr<PlacedStep> best = place(*chosen, {.streams = 1, .workspaces = std::nullopt});
+  FailureOr<PlacedStep> best = place(*chosen, {.streams = MemoryWord::Least});
   if (failed(best))
     return failure();
   // Of these buffers less cannot be live.
@@ -254,9 +253,10 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::planLeast(const LeastForm &form) {
 }
 
 FailureOr<int64_t> StepPlanner::expectLeast(LeastForm &form) {
-  FailureOr<ChosenStep> chosen = chooseLoss(/*reducesInEach=*/false, {.holdsLeast = true});
+  FailureOr<ChosenStep> chosen = chooseLoss(/*reducesInEach=*/false, {.memory = MemoryWord::Least});
   if (failed(chosen))
     return failure();
-  form = {chosen->form.lossRows, chosen->leastStride.value_or(0)};
+  const std::optional<int64_t> values = chosen->residency.groupValues;
+  form = {chosen->form.loss.rows, values ? RecomputedGroups(*values) : GroupWord::None};
   return chosen->residency.expectedBytes;
 }

@@ -27,9 +27,15 @@
 
 namespace mlir::ds {
 
+/// How losses are made that offer pieces.
+struct LossForm {
+  std::optional<int64_t> rows = {}; ///< of a piece; nothing: whole
+  auto operator<=>(const LossForm &) const = default;
+};
+
 /// How a step is made before anything of it is chosen.
 struct StepForm {
-  int64_t lossRows = 0;       ///< of the pieces of losses that offer them; 0: whole
+  LossForm loss = {};
   bool reducesInEach = false; ///< gradients in each micro-step, where the configuration leaves that open
   auto operator<=>(const StepForm &) const = default;
 };
@@ -38,9 +44,8 @@ struct StepForm {
 struct ChosenStep {
   StepForm form;
   OwningOpRef<ModuleOp> resident;
-  Residency residency;                     ///< nothing of a module that came in phase resident or later
-  std::optional<int64_t> leastStride = {}; ///< as PlanSearch has it, where as little is held as can be
-  std::vector<OpenChoice> choices = {};    ///< that were made beside what passes say
+  Residency residency;                  ///< nothing of a module that came in phase resident or later
+  std::vector<OpenChoice> choices = {}; ///< that were made beside what passes say
 
   /// Whether time was given up for memory.
   bool hasPaid() const;
@@ -61,20 +66,15 @@ struct PlacedStep {
   bool has(ChoiceOf kind) const;
 };
 
-/// Bytes of the device for what is chosen once there are buffers; nothing: what the plan must fit.
-struct PlaceBudgets {
-  std::optional<int64_t> streams = {}, workspaces = {};
-};
-
 /// The choices and plans of one module.
 class StepPlanner {
 public:
   /// `module` is in any phase before planned, and stays as it is.
   StepPlanner(ModuleOp module, Phase from, const PipelineOptions &options, RunPipeline run);
 
-  /// The fastest plan that fits of those that it makes, else the smallest; with `rows`, of those with losses
-  /// in pieces of so many, or whole with 0. Each form is made once, however often this is asked.
-  FailureOr<OwningOpRef<ModuleOp>> plan(std::optional<int64_t> rows = {});
+  /// The fastest plan that fits of those that it makes, else the smallest; with `asked`, of those with losses
+  /// in that form. Each form is made once, however often this is asked.
+  FailureOr<OwningOpRef<ModuleOp>> plan(std::optional<LossForm> asked = {});
   /// A plan in `form` that holds as little as can be at all moments.
   FailureOr<OwningOpRef<ModuleOp>> planLeast(const LeastForm &form);
   /// What is expected of such a plan, and its form.
@@ -84,16 +84,18 @@ private:
   // Forms (StepForms.cpp)
   FailureOr<ModuleOp> fusedOf(StepForm form);
   FailureOr<OwningOpRef<ModuleOp>> makeFused(StepForm form);
-  FailureOr<ChosenStep> choose(StepForm form, const PlanSearch &search, bool keepsActivations = false);
-  FailureOr<ChosenStep> chooseLoss(bool reducesInEach, const PlanSearch &search);
-  FailureOr<ChosenStep> choosePieces(ChosenStep joint, const PlanSearch &search);
+  FailureOr<ChosenStep> choose(StepForm form, const ResidencyRequest &request);
+  FailureOr<ChosenStep> chooseLoss(bool reducesInEach, const ResidencyRequest &request);
+  FailureOr<ChosenStep> choosePieces(ChosenStep joint, const ResidencyRequest &request);
   FailureOr<ChosenStep> chooseForm();
   // Plans (StepPlanner.cpp)
-  FailureOr<PlacedStep> place(const ChosenStep &chosen, PlaceBudgets budgets);
-  LogicalResult tryPlace(const ChosenStep &chosen, PlaceBudgets budgets, PlacedStep &best);
-  LogicalResult chooseAnew(const ChosenStep &chosen, int64_t budget, PlaceBudgets budgets, PlacedStep &best);
+  FailureOr<PlacedStep> place(const ChosenStep &chosen, const PlacementRequest &request);
+  LogicalResult tryPlace(const ChosenStep &chosen, const PlacementRequest &request, PlacedStep &best);
+  LogicalResult chooseAnew(const ChosenStep &chosen, MemoryLimit limit, const PlacementRequest &request,
+                           PlacedStep &best);
   LogicalResult shrink(const ChosenStep &chosen, PlacedStep &best);
-  FailureOr<int64_t> tryNarrower(const ChosenStep &chosen, ChoiceOf kind, int64_t budget, PlacedStep &best);
+  FailureOr<int64_t> tryNarrower(const ChosenStep &chosen, ChoiceOf kind, MemoryLimit limit,
+                                 PlacedStep &best);
   LogicalResult narrow(const ChosenStep &chosen, int64_t off, PlacedStep &best);
   LogicalResult placeAgain(const ChosenStep &chosen, PlacedStep &best);
   FailureOr<bool> isBetter(const PlacedStep &a, const PlacedStep &b) const;
@@ -102,12 +104,12 @@ private:
 
   ModuleOp module;
   const Phase from;
-  PipelineOptions options;
+  const PipelineOptions options;
   RunPipeline run;
   const std::optional<int64_t> memory;             ///< bytes that a plan must fit
   std::map<StepForm, OwningOpRef<ModuleOp>> forms; ///< in phase fused, or in `from` where that is later
   std::optional<LossResidency> loss;               ///< what losses offer, if that is open or given
-  std::optional<int64_t> lossRows;                 ///< of a piece, where that is not to be chosen
+  std::optional<LossForm> lossForm;                ///< where that is not to be chosen
   int places = 0;                                  ///< that were made
 };
 

@@ -32,11 +32,11 @@ module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<
 
 // -----
 
-// CHECK: #ds.decisions<search = {holds_least = true, least_stride = 0}, loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
+// CHECK: #ds.decisions<loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
 // CHECK-SAME: choices = [{of = reduce_bucket}, {of = sub_group}, {of = parameter_place, elements = 8, space = nvme}],
 // CHECK-SAME: residency = {again = [{what = "gelu", values = 3}], largest = [{what = "add", layer = "h.0", bytes = 64, next = {way = {by = host}, more_seconds = 0x7FF0000000000000 : f64}}, {way = {by = pieces, size = 2}}], fits = true},
 // CHECK-SAME: gathers = [{function = "first", kept = ["w"], again = [{reason = choice, states = ["v"]}]}]>
-module attributes {ds.decisions = #ds.decisions<search = {least_stride = 0, holds_least = true, offers_loss = false}, loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
+module attributes {ds.decisions = #ds.decisions<loss_split = {chunks = 4, rows = 512, outcome = {saved_bytes = -8}},
     choices = [{of = reduce_bucket}, {of = sub_group}, {elements = 8, of = parameter_place, space = nvme}],
     residency = {again = [{what = "gelu", values = 3}], largest = [{what = "add", layer = "h.0", bytes = 64, next = {way = {by = host}, more_seconds = 0x7FF0000000000000 : f64}}, {way = {by = pieces, size = 2}}], fits = true},
     gathers = [{function = "first", kept = ["w"], again = [{reason = choice, states = ["v"]}]}]>} {
@@ -62,8 +62,8 @@ module attributes {ds.machine = #ds.machine<threads = 8, target = "cpu", memory 
 
 // -----
 
-// CHECK: #ds.decisions<search = {resident_bytes = 1, stream_bytes = 2, workspace_bytes = 3}>
-module attributes {ds.decisions = #ds.decisions<search = {workspace_bytes = 3, stream_bytes = 2, resident_bytes = 1}>} {
+// CHECK: #ds.decisions<residency = {fits = true, group_values = 4, loss = {rows = 2, pieces = [{rows = 2, chunks = 3}]}}>
+module attributes {ds.decisions = #ds.decisions<residency = {loss = {pieces = [{chunks = 3, rows = 2}], rows = 2}, group_values = 4, fits = true}>} {
 }
 
 // -----

@@ -330,7 +330,7 @@ module attributes {ds.decisions} {
 
 // -----
 
-// expected-error@+1 {{ds.decisions expects 0 or the rows of pieces for residency.loss.rows, but got 3}}
+// expected-error@+1 {{ds.decisions expects the rows of pieces for residency.loss.rows, but got 3}}
 module attributes {ds.decisions = #ds.decisions<residency = {loss = {rows = 3, pieces = [{rows = 2, chunks = 5}]}}>} {
 }
 
@@ -374,12 +374,6 @@ module attributes {ds.machine = #ds.machine<memory = {host = -1}>} {
 
 // expected-error@+1 {{ds.machine expects at least 0 for attention_bytes, but got -1}}
 module attributes {ds.machine = #ds.machine<attention_bytes = -1>} {
-}
-
-// -----
-
-// expected-error@+1 {{ds.decisions expects at least 1 for search.stream_bytes, but got 0}}
-module attributes {ds.decisions = #ds.decisions<search = {resident_bytes = 1, stream_bytes = 0}>} {
 }
 
 // -----

@@ -51,8 +51,8 @@ protected:
     module = parseSourceString<ModuleOp>(kModule, &context);
     ASSERT_TRUE(module);
     PassManager manager(&context);
-    dialect::buildSchedulePipeline(manager, {});
-    dialect::buildPlanPipeline(manager);
+    dialect::buildSchedulePipeline(manager, {}, {});
+    dialect::buildPlanPipeline(manager, {});
     ASSERT_TRUE(succeeded(manager.run(*module)));
     FailureOr<rt::Program> lowered = dialect::lowerToProgram(*module, {});
     ASSERT_TRUE(succeeded(lowered));

@@ -112,7 +112,8 @@ void MemoryByPart::plan(const Case &each) {
     build(manager);
     return manager.run(target);
   };
-  ASSERT_TRUE(succeeded(run(dialect::buildStepPipeline, *module)));
+  auto buildStep = [](OpPassManager &manager) { dialect::buildStepPipeline(manager, {}); };
+  ASSERT_TRUE(succeeded(run(buildStep, *module)));
   ASSERT_TRUE(succeeded(dialect::planModel(*module, {}, run)));
   report = dialect::summarizePlan(*module, ::ds::cost::Rates());
   FailureOr<rt::Program> lowered = dialect::lowerToProgram(*module, {});

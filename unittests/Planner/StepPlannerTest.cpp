@@ -130,6 +130,16 @@ TEST_F(StepPlanner, HoldsLeastWhateverMemoryThereIs) {
   EXPECT_EQ(plans, 1);
 }
 
+/// Calls are recomputed of the groups that are asked for, and of none where none are; the plan says of which.
+TEST_F(StepPlanner, RecomputesTheGroupsThatAreAskedFor) {
+  dialect::LeastForm form;
+  plan(1 << 30, &form);
+  EXPECT_EQ(dialect::getDecisions(*module).residency->groupValues, std::nullopt);
+  form.groups = dialect::RecomputedGroups(2);
+  plan(1 << 30, &form);
+  EXPECT_EQ(dialect::getDecisions(*module).residency->groupValues, 2);
+}
+
 /// A plan that holds as little as can be fits exactly where one does that holds what there is room for.
 TEST_F(StepPlanner, FitsWhereverTheLeastDoes) {
   dialect::LeastForm form;

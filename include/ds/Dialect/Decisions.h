@@ -1,8 +1,8 @@
 //===- Decisions.h - What was left to the compiler, and how it chose -----------------===//
 //
 // `ds.decisions = #ds.decisions<...>` of a module. Passes add what they have chosen, as figures; a report
-// tells of it in sentences. What the planner asks of passes beyond the configuration stands here as well
-// (`search`).
+// tells of it in sentences. Nothing here steers a pass: what the planner asks for beyond the configuration,
+// passes are made with (ds/Passes/PlanRequest.h).
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_DIALECT_DECISIONS_H
@@ -72,8 +72,8 @@ struct LossOffer {
 
 /// How losses that may be made in pieces are made.
 struct LossResidency {
-  int64_t rows = 0;              ///< of a piece; 0: they are whole
-  std::vector<LossOffer> pieces; ///< all that they offer, the largest first
+  std::optional<int64_t> rows = {}; ///< of a piece; nothing: they are whole
+  std::vector<LossOffer> pieces;    ///< all that they offer, the largest first
   bool operator==(const LossResidency &) const = default;
 };
 
@@ -87,6 +87,8 @@ struct Residency {
   int64_t expectedBytes = 0;  ///< of the device
   double expectedSeconds = 0; ///< of a step's busiest resource
   double boundSeconds = 0;    ///< less than which no choice of this kind takes
+  /// Narrow values in each group whose calls may be recomputed; nothing: no call is, but by demand.
+  std::optional<int64_t> groupValues;
   std::optional<LossResidency> loss;
   bool operator==(const Residency &) const = default;
 };
@@ -158,24 +160,7 @@ struct OpenChoice {
   bool operator==(const OpenChoice &) const = default;
 };
 
-/// What the planner asks of passes while it looks for a plan.
-struct PlanSearch {
-  /// In how many pieces losses are made is open: ds-split-loss leaves them whole and says at each in what
-  /// pieces it could be made; ds-rematerialize-cheap chooses, and splits nothing.
-  bool offersLoss = false;
-  std::optional<int64_t> lossRows = {}; ///< that were chosen for all losses that offer them
-  /// As little as can be is held, whatever that costs.
-  bool holdsLeast = false;
-  /// Of which groups calls are recomputed then: each is of so many narrow values, 0: none is. Without one all
-  /// are tried, and the pass says here with which least is held. It is the same for every batch.
-  std::optional<int64_t> leastStride = {};
-  /// Bytes of the device that a group of choices may count on; nothing: what the machine's plan must fit.
-  std::optional<int64_t> residentBytes = {}, streamBytes = {}, workspaceBytes = {};
-  bool operator==(const PlanSearch &) const = default;
-};
-
 struct Decisions {
-  std::optional<PlanSearch> search = {};
   std::optional<LossSplit> lossSplit = {};
   std::vector<OpenChoice> choices = {};
   std::optional<Residency> residency = {};
@@ -193,13 +178,6 @@ void setDecisions(ModuleOp module, const Decisions &decisions);
 void changeDecisions(ModuleOp module, function_ref<void(Decisions &)> change);
 /// Adds a choice.
 void addChoice(ModuleOp module, const OpenChoice &choice);
-
-/// Choices that have a budget of memory of their own while the planner looks for a plan: what is kept of the
-/// forward, what transfers have under way beside compute, and workspaces of different sizes.
-enum class Budget { Resident, Streams, Workspaces };
-/// Bytes of the device that choices of this kind may count on together with all else that is live in
-/// `module`; nothing: no limit.
-std::optional<int64_t> getBudget(ModuleOp module, Budget budget);
 
 } // namespace mlir::ds
 

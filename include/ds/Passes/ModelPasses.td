@@ -263,58 +263,6 @@ def LowerPrecision : Pass<"ds-lower-precision", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
-def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
-  let summary = "Makes logits and their cross-entropy some rows at a time";
-  let description = [{
-    Rows of a cross-entropy whose logits are a product are taken in chunks, so that one chunk of logits lives at a time
-    (Hsu et al., "Liger Kernel: Efficient Triton Kernels for LLM Training", 2024, section 3.2).
-
-    | key of `ds.training` | type | meaning |
-    |---|---|---|
-    | loss_normalization | string | "tokens": a cross-entropy is divided by the state `@mean_targets`; "micro_batches", as without it: by the number of its targets |
-    | loss_chunks | i64 | 1: nothing is split; N: into at most N chunks of equal size, of which the last may be smaller; 0: as many as the shapes suggest |
-
-    Requires: phase model, not differentiated; types are final (ds-lower-precision).
-
-    Ensures:
-    - With "tokens", `@mean_targets` (f32) is declared, which the host sets before a step: how many targets a micro-batch
-      of a rank has on average. Fails where the model has no cross-entropy, where one is divided by another number, and
-      where targets are not the same elements of each sample of one input.
-    - Each chunk is a `ds.matmul` of a piece of the product's rows and a `ds.cross_entropy` over the count of all rows;
-      the loss is the sum of the chunks' losses, in row order.
-    - Conversions between product and loss are made chunk by chunk. Reshapes that keep the columns, and slices of rows,
-      as a shift by one token makes them, are applied to the product's input.
-    - Left alone: logits that something else reads, a product with relu, an accumulator, a transposed left or a batched
-      right side, anything else between product and loss.
-    - Where `search` of `ds.decisions` offers losses, nothing is split: each loss says in `piece_rows` in chunks of how many rows it
-      could be made, most first. With 0 those are the powers of two of at least 512 that save what is said below.
-    - With 0, `search.loss_rows` of `ds.decisions` says how many rows the chunks of losses have that offer them; others stay whole.
-    - With 0 and without that, rows of a chunk are the least power of two for which a chunk's logits are as large as the product's whole
-      input, at least 512; nothing is split that saves less than 16 MiB, or less than adding up a 16-bit weight's
-      gradient in f32 takes.
-    - `loss_split` of `ds.decisions` says {chunks, rows}, for the report. With `remarks`, each loss is reported.
-
-    With `{loss_chunks = 2}`
-    ```
-    %x = ds.matmul %h, %w transpose_rhs : tensor<8x4xf32>, tensor<100x4xf32> -> tensor<8x100xf32>
-    %loss, %lse, %count = ds.cross_entropy %x, %t ignore_index -100 : ...
-    ```
-    becomes
-    ```
-    %n = ... the number of targets in %t that are not -100 ...
-    %h:2 = ds.split %h dim 0 : tensor<8x4xf32> -> tensor<4x4xf32>, tensor<4x4xf32>
-    %t:2 = ds.split %t dim 0 : tensor<8xi64> -> tensor<4xi64>, tensor<4xi64>
-    %x0 = ds.matmul %h#0, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
-    %l0, %lse0, %c0 = ds.cross_entropy %x0, %t#0 over(%n) ignore_index -100 : ...
-    %x1 = ds.matmul %h#1, %w transpose_rhs : tensor<4x4xf32>, tensor<100x4xf32> -> tensor<4x100xf32>
-    %l1, %lse1, %c1 = ds.cross_entropy %x1, %t#1 over(%n) ignore_index -100 : ...
-    %loss = ds.add %l0, %l1 : tensor<f32>
-    ```
-  }];
-  let dependentDialects = ["::mlir::ds::DsDialect"];
-  let options = [Option<"remarks", "remarks", "bool", "false", "Say of each cross-entropy what was done, and why">];
-}
-
 def Differentiate : Pass<"ds-differentiate", "::mlir::ModuleOp"> {
   let summary = "Appends to the forward the gradients of its loss by all trainable parameters";
   let description = [{

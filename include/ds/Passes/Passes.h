@@ -7,6 +7,7 @@
 #define DS_PASSES_PASSES_H
 
 #include "ds/Dialect/Ds.h"
+#include "ds/Passes/WordOrNumber.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 

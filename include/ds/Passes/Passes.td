@@ -3,6 +3,7 @@
 #define DS_PASSES
 
 include "ds/Passes/ModelPasses.td"
+include "ds/Passes/LossPasses.td"
 include "ds/Passes/StepPasses.td"
 include "ds/Passes/ShardPasses.td"
 include "ds/Passes/ResidentPasses.td"

@@ -3,6 +3,7 @@
 #define DS_PASSES_PIPELINE_H
 
 #include "ds/Dialect/Ds.h"
+#include "ds/Passes/PlanRequest.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
@@ -24,31 +25,34 @@ struct PipelineOptions {
 };
 
 /// model -> step: loss, gradients, accumulation, clipping and update as one SSA function per segment.
-void buildStepPipeline(OpPassManager &manager);
+void buildStepPipeline(OpPassManager &manager, LossRows losses);
 
-/// step -> sharded: what one rank holds, does and sends.
-void buildShardPipeline(OpPassManager &manager);
+/// step -> sharded: what one rank holds, does and sends; `reducesInEach` as PlanRequest has it.
+void buildShardPipeline(OpPassManager &manager, bool reducesInEach);
 
 /// sharded -> fused: what lives elsewhere, what a kernel is, and what follows what.
 void buildFusePipeline(OpPassManager &manager);
 
 /// fused -> resident: what stays in memory until it is read, and what is recomputed.
-void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options);
+void buildResidentPipeline(OpPassManager &manager, const PipelineOptions &options,
+                           const ResidencyRequest &request);
 
 /// resident -> scheduled: buffers, streams and events. First what memory has no say in, up to buffers in
 /// issue order; then what runs beside compute, as far as the machine's memory holds it.
 void buildBufferPipeline(OpPassManager &manager, const PipelineOptions &options);
-void buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options);
-void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options);
+void buildStreamPipeline(OpPassManager &manager, const PipelineOptions &options, MemoryLimit memory);
+void buildSchedulePipeline(OpPassManager &manager, const PipelineOptions &options,
+                           const PlacementRequest &request);
 
 /// scheduled -> planned: workspaces and offsets.
-void buildPlanPipeline(OpPassManager &manager);
+void buildPlanPipeline(OpPassManager &manager, const PlacementRequest &request);
 
 /// What checks that a module is in `phase`, for one that comes from outside.
 void buildVerifier(OpPassManager &manager, Phase phase);
 
 /// The pipelines that bring a module from phase `from` to `to`; none where it is there already.
-void buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options);
+void buildPipelines(OpPassManager &manager, Phase from, Phase to, const PipelineOptions &options,
+                    const PlanRequest &request = {});
 
 /// On a module of stages, of which each is a module for the pipelines above: before they are worked on, and
 /// when all have reached a phase.

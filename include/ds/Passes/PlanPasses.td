@@ -24,6 +24,9 @@ def AssignWorkspaces : Pass<"ds-assign-workspaces", "::mlir::func::FuncOp"> {
                                                            ds.call matmul(%a, %b, %c) ... workspace(%s : ...) on compute : ...
     ```
   }];
+  let options = [
+    Option<"memory", "memory", "::mlir::ds::MemoryLimit", "::mlir::ds::MemoryWord::Machine",
+           "Bytes of the device for workspaces of attention's gradient and all else; machine: what the machine has, least: none has one">];
 }
 
 def PlanMemory : Pass<"ds-plan-memory", "::mlir::ModuleOp"> {

@@ -63,9 +63,10 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
       the results of `ops` are, by name. A layer or an op that forward does not have is refused.
     - Each gathered parameter's state says in `stay` whether it stays for a use, for a segment, or for all
       micro-steps: what saves most seconds of the link within the machine's memory and the limits in elements, which are DeepSpeed's.
-    - Where `search` of `ds.decisions` offers losses, how losses are made is part of the choice: whole, or in the pieces that they offer
+    - With `losses`, how losses are made is part of the choice: whole, or in the pieces that they offer
       (`piece_rows`). `residency.loss` of `ds.decisions` says which it is and what each costs; ops stay as they are, for pieces are
       made in phase model. Without it losses are whole.
+    - With `memory=least` as little as can be is held, whatever that costs, and compute waits for each collective.
     - Collectives are never recomputed; what was gathered for forward is read from backward's gather, which is issued
       earlier for that. Evaluation stays as it is.
     - `residency` of `ds.decisions` says what was recomputed and what that buys. With `remarks`, each value is reported.
@@ -88,6 +89,12 @@ def RematerializeCheap : Pass<"ds-rematerialize-cheap", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
+    Option<"memory", "memory", "::mlir::ds::MemoryLimit", "::mlir::ds::MemoryWord::Machine",
+           "Bytes of the device that all has to fit; machine: what the machine has, least: as few as can be">,
+    Option<"groups", "groups", "::mlir::ds::RecomputedGroups", "::mlir::ds::GroupWord::Open",
+           "Narrow values in each group whose calls are recomputed; open: the number is chosen, none: no call is">,
+    Option<"losses", "losses", "bool", "false", "Losses may be made in the pieces that they offer">,
+    Option<"keepsActivations", "keep-activations", "bool", "false", "Nothing that forward makes goes to the host where that is open">,
     Option<"calls", "calls", "bool", "true", "Also products, attention and reductions may be recomputed">,
     Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
            "Elements of other parameters that may be used between two uses of one that is kept; 0: no limit">,

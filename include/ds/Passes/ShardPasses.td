@@ -136,6 +136,8 @@ def ShardZero : Pass<"ds-shard-zero", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
   let options = [
+    Option<"reducesInEach", "reduce-each-micro-step", "bool", "false",
+           "Reduce gradients in each micro-step where `reduce_each_micro_step` leaves that open">,
     Option<"remarks", "remarks", "bool", "false", "Report what each segment sends">];
 }
 

@@ -161,6 +161,9 @@ def OverlapReductions : Pass<"ds-overlap-reductions", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"memory", "memory", "::mlir::ds::MemoryLimit", "::mlir::ds::MemoryWord::Machine",
+           "Bytes of the device for what waits to be reduced and all else; machine: what the machine has, least: nothing waits">];
 }
 
 def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
@@ -181,6 +184,9 @@ def ReleaseStored : Pass<"ds-release-stored", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"memory", "memory", "::mlir::ds::MemoryLimit", "::mlir::ds::MemoryWord::Machine",
+           "Bytes of the device for what is being copied and all else; machine: what the machine has, least: compute waits at once">];
 }
 
 def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
@@ -200,6 +206,9 @@ def PrefetchLoads : Pass<"ds-prefetch-loads", "::mlir::func::FuncOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [
+    Option<"memory", "memory", "::mlir::ds::MemoryLimit", "::mlir::ds::MemoryWord::Machine",
+           "Bytes of the device for what is loaded ahead and all else; machine: what the machine has, least: nothing is loaded ahead">];
 }
 
 def ShareHost : Pass<"ds-share-host", "::mlir::func::FuncOp"> {
@@ -256,6 +265,8 @@ def ScheduleCommunication : Pass<"ds-schedule-communication", "::mlir::ModuleOp"
     Option<"maxLiveElements", "max-live-elements", "int64_t", "1000000000", "Elements that are gathered at one time">,
     Option<"maxReuseElements", "max-reuse-elements", "int64_t", "1000000000",
            "Elements of other parameters over which one may be kept">,
+    Option<"memory", "memory", "::mlir::ds::MemoryLimit", "::mlir::ds::MemoryWord::Machine",
+           "Bytes of the device for what is gathered and all else; machine: what the machine has, least: nothing is kept or gathered ahead">,
     Option<"remarks", "remarks", "bool", "false", "Say what is kept and what is gathered again">];
 }
 

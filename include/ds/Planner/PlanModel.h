@@ -22,8 +22,8 @@ LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipe
 
 /// How a model takes least memory. Other batches of it take least in the same form.
 struct LeastForm {
-  int64_t lossRows = 0;    ///< of a piece of its loss, where that is open; 0: whole
-  int64_t leastStride = 0; ///< as PlanSearch has it
+  std::optional<int64_t> lossRows = {};      ///< of a piece of its loss, where that is open; nothing: whole
+  RecomputedGroups groups = GroupWord::None; ///< of which calls are recomputed
 };
 
 /// What is expected of a plan of `module`, in phase model, that holds as little as can be; finds the form for

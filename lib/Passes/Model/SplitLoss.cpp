@@ -11,19 +11,14 @@
 // ignored is counted from the targets, ahead of all products.
 //
 // The price: the products have fewer rows each, and the weight's gradient is read and written once per chunk.
-// Whether memory asks for that, and for how many chunks, is part of what is chosen with all else that takes
-// the step's memory. For that choice a loss stays whole and says what it offers.
 //
 //===---------------------------------------------------------------------------===//
-#include "SplitLoss.h"
-#include "NormalizeLoss.h"
-#include "Support/Rows.h"
+#include "LinearLoss.h"
 #include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/ScheduledFunction.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -34,77 +29,6 @@ namespace mlir::ds {
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// Whether chunks of `rows` rows save something to speak of.
-static bool savesEnough(const LogitsShape &shape, int64_t rows) {
-  int64_t saved = (shape.rows - rows) * shape.columns * shape.elementBytes;
-  return saved > shape.sumBytes && saved >= kLeastSavedBytes;
-}
-
-int64_t mlir::ds::chooseLossRows(const LogitsShape &shape) {
-  // As many rows as make the logits about as large as the rows that they are computed from.
-  int64_t ratio = llvm::divideCeil(shape.columns, shape.width);
-  int64_t rows = llvm::PowerOf2Ceil(llvm::divideCeil(shape.rows, ratio));
-  rows = std::max(rows, kLeastLossRows);
-  return savesEnough(shape, rows) ? rows : shape.rows;
-}
-
-SmallVector<int64_t> mlir::ds::offerLossRows(const LogitsShape &shape) {
-  SmallVector<int64_t> offered;
-  for (int64_t rows = llvm::PowerOf2Ceil(shape.rows) / 2; rows >= kLeastLossRows; rows /= 2)
-    if (savesEnough(shape, rows))
-      offered.push_back(rows);
-  return offered;
-}
-
-namespace {
-
-/// A cross-entropy of a product, and the ops between.
-struct LinearLoss {
-  CrossEntropyOp loss;
-  MatmulOp product;
-  SmallVector<Operation *> between; ///< from the loss up: conversions, and what picks and folds rows
-};
-
-} // namespace
-
-/// The product that makes the logits, if they can be made in parts: nothing else reads them on the way.
-static std::optional<LinearLoss> matchLinearLoss(CrossEntropyOp loss) {
-  LinearLoss match{loss, {}, {}};
-  Value value = loss.getLogits();
-  while (value.hasOneUse()) {
-    Operation *op = value.getDefiningOp();
-    if (auto product = dyn_cast_or_null<MatmulOp>(op)) {
-      bool isLinear = !product.getAccumulator() && product.getEpilogue() == Epilogue::None &&
-                      !product.getTransposeLhs() && tensorType(product.getRhs()).getRank() == 2;
-      match.product = product;
-      return isLinear ? std::optional(match) : std::nullopt;
-    }
-    if (!op || !(isa<ConvertOp>(op) || keepsColumns(op)))
-      return std::nullopt;
-    match.between.push_back(op);
-    value = op->getOperand(0);
-  }
-  return std::nullopt;
-}
-
-/// What the choice of chunks rests on.
-static LogitsShape shapeOf(LinearLoss &match) {
-  RankedTensorType logits = tensorType(match.loss.getLogits()),
-                   product = tensorType(match.product.getResult());
-  RankedTensorType weight = tensorType(match.product.getRhs());
-  LogitsShape shape;
-  shape.rows = logits.getDimSize(0);
-  shape.columns = logits.getDimSize(1);
-  shape.width = weight.getNumElements() / shape.columns;
-  shape.elementBytes = product.getElementTypeBitWidth() / 8;
-  if (logits.getElementType() != product.getElementType())
-    shape.elementBytes += logits.getElementTypeBitWidth() / 8;
-  // Chunks add up in f32 what one product of 16 bits would have written rounded.
-  if (weight.getElementTypeBitWidth() < 32)
-    shape.sumBytes = 4 * weight.getNumElements();
-  return shape;
-}
 
 /// The rows that the logits are computed from, in the logits' order: [N, K].
 static Value pickRows(OpBuilder &builder, LinearLoss &match) {
@@ -181,72 +105,40 @@ struct SplitLoss : mlir::ds::impl::SplitLossBase<SplitLoss> {
   void runOnOperation() override {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();
-    ModuleOp module = getOperation();
-    const TrainingOptions training = getTraining(module);
-    // First: chunks take over what the whole loss is divided by.
-    if (training.lossMean == LossMean::Tokens && failed(normalizeLoss(module)))
-      return signalPassFailure();
-    search = getDecisions(module).search.value_or(PlanSearch());
+    const int64_t chunks = getTraining(getOperation()).lossChunks;
     SmallVector<CrossEntropyOp> losses;
-    module.walk([&](CrossEntropyOp loss) { losses.push_back(loss); });
+    getOperation().walk([&](CrossEntropyOp loss) { losses.push_back(loss); });
     for (CrossEntropyOp loss : losses)
-      visit(loss, training.lossChunks);
+      if (loss.getPieceRows())
+        visit(loss, chunks);
   }
 
-  /// `chunks`: how many are asked for; 0: as many as the module says, or else the shapes suggest.
+  /// `chunks`: how many are asked for; 0: none.
   void visit(CrossEntropyOp loss, int64_t chunks) {
-    if (chunks == 1)
-      return;
     std::optional<LinearLoss> match = matchLinearLoss(loss);
-    if (!match) {
-      if (remarks)
-        loss.emitRemark("stays whole: its logits are no product that nothing else reads");
+    std::optional<int64_t> chosen = match ? chooseRows(*match, chunks) : std::nullopt;
+    if (!chosen || !llvm::is_contained(*loss.getPieceRows(), *chosen))
       return;
-    }
-    LogitsShape shape = shapeOf(*match);
-    if (search.offersLoss)
-      return offer(loss, shape, chunks);
-    int64_t rows = chooseRows(shape, chunks);
-    if (rows >= shape.rows) {
-      if (remarks)
-        loss.emitRemark("stays whole: chunks of its ") << shape.rows << " rows would save too little";
-      return;
-    }
-    int64_t made = llvm::divideCeil(shape.rows, rows);
+    int64_t made = llvm::divideCeil(shapeOf(*match).rows, *chosen);
     if (remarks)
-      loss.emitRemark("made in ") << made << " chunks of " << rows << " rows";
-    noteChunks(made, rows);
-    splitLoss(*match, rows);
+      loss.emitRemark("made in ") << made << " chunks of " << *chosen << " rows";
+    noteChunks(made, *chosen);
+    splitLoss(*match, *chosen);
   }
 
-  int64_t chooseRows(const LogitsShape &shape, int64_t chunks) {
-    if (chunks > 0)
-      return llvm::divideCeil(shape.rows, chunks);
-    if (!search.lossRows)
-      return chooseLossRows(shape);
-    return llvm::is_contained(offerLossRows(shape), *search.lossRows) ? *search.lossRows : shape.rows;
-  }
-
-  /// Says at `loss`, which stays whole, in which chunks it could be made.
-  void offer(CrossEntropyOp loss, const LogitsShape &shape, int64_t chunks) {
-    SmallVector<int64_t> rows;
-    if (chunks > 0)
-      rows.push_back(llvm::divideCeil(shape.rows, chunks));
-    else
-      rows = offerLossRows(shape);
-    llvm::erase_if(rows, [&](int64_t of) { return of >= shape.rows; });
-    if (!rows.empty())
-      loss.setPieceRows(rows);
+  /// Rows of a chunk; nothing: all.
+  std::optional<int64_t> chooseRows(LinearLoss &match, int64_t chunks) {
+    if (!rows.is(LossWord::Shapes))
+      return rows.getNumber();
+    return chunks > 0 ? match.loss.getPieceRows()->front() : chooseLossRows(shapeOf(match));
   }
 
   /// The report tells of the loss with most chunks.
-  void noteChunks(int64_t chunks, int64_t rows) {
+  void noteChunks(int64_t chunks, int64_t chunkRows) {
     changeDecisions(getOperation(), [&](Decisions &decisions) {
       if (!decisions.lossSplit || decisions.lossSplit->chunks < chunks)
-        decisions.lossSplit = LossSplit{chunks, rows, std::nullopt};
+        decisions.lossSplit = LossSplit{chunks, chunkRows, std::nullopt};
     });
   }
-
-  PlanSearch search; ///< what the planner asks for
 };
 } // namespace

@@ -5,7 +5,6 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
-#include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -64,16 +63,16 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
       if (call.getStream() == StreamKind::Host && failed(assignOnHost(call)))
         return signalPassFailure();
     // What gathers and reductions hold by now is live as well: pieces get what is left.
-    const std::optional<int64_t> memory = getBudget(module, Budget::Workspaces);
-    std::vector<int64_t> live = memory ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();
+    const std::optional<int64_t> available = bytesWithin(memory, module);
+    std::vector<int64_t> live = available ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();
     SmallVector<Operation *> commands = getComputeCommands(getOperation());
     for (auto [index, command] : llvm::enumerate(commands)) {
       auto call = dyn_cast<CallOp>(command);
       if (!call)
         continue;
       WorkspaceLimits limits = limitsOf(module);
-      if (memory)
-        limits.room = *memory - live[index];
+      if (available)
+        limits.room = *available - live[index];
       ::ds::Result<uint64_t> bytes = workspaceBytes(call, limits);
       if (!bytes) {
         call.emitOpError("has an unknown workspace: ") << bytes.error().message;

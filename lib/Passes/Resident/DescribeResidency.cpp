@@ -123,8 +123,8 @@ static int64_t deviceBytesOf(const analysis::ResidencyWay &way) {
   return bytes;
 }
 
-/// Rows of the pieces of losses that `way` of choice `index` is; 0: they are whole.
-static int64_t rowsOf(const ResidencyModel &model, size_t index, int32_t way) {
+/// Rows of the pieces of losses that `way` of choice `index` is; nothing: they are whole.
+static std::optional<int64_t> rowsOf(const ResidencyModel &model, size_t index, int32_t way) {
   const size_t homes = model.problem.values[index].homes.size();
   return model.choices[index].lossRows[way <= kRefused ? homes + size_t(kRefused - way) : size_t(way)];
 }
@@ -133,8 +133,8 @@ static int64_t rowsOf(const ResidencyModel &model, size_t index, int32_t way) {
 static ValueWay describeWay(const ResidencyModel &model, size_t index, int32_t way) {
   const ResidencyChoice &choice = model.choices[index];
   if (choice.isOfLosses()) {
-    const int64_t rows = rowsOf(model, index, way);
-    return {rows == 0 ? HadBy::Whole : HadBy::Pieces, rows};
+    const std::optional<int64_t> rows = rowsOf(model, index, way);
+    return rows ? ValueWay{HadBy::Pieces, *rows} : ValueWay{HadBy::Whole};
   }
   if (way == analysis::kRecomputed || way <= kRefused)
     return {way <= kRefused ? HadBy::Kept : HadBy::Recomputed};
@@ -229,7 +229,7 @@ static std::optional<LossResidency> describeLosses(const ResidencyModel &model,
   loss.rows = rowsOf(model, *index, plan.ways[*index]);
   const SmallVector<int32_t> ways = waysOf(model, *index); // whole losses first
   for (int32_t way : ArrayRef(ways).drop_front()) {
-    const int64_t rows = rowsOf(model, *index, way);
+    const int64_t rows = *rowsOf(model, *index, way);
     const double more = moreSecondsOf(model, plan, *index, way) - wholeSeconds;
     loss.pieces.push_back({rows, model.countPieces(rows),
                            whole - model.peakWith(plan, *index, wayOf(model, *index, way)), more});

@@ -61,21 +61,19 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     FailureOr<::ds::cost::Rates> rates = readRates(module);
     if (failed(rates))
       return signalPassFailure();
-    const TrainingOptions training = getTraining(module);
+    TrainingOptions training = getTraining(module);
     openRegions();
     if (failed(verifyDemands(module, training.recompute)))
       return signalPassFailure();
-    search = getDecisions(module).search.value_or(PlanSearch());
-    memory = search.holdsLeast ? 1 : getBudget(module, Budget::Resident);
+    if (keepsActivations && training.offload.activations == OffloadOptions::Activations::Chosen)
+      training.offload.activations = OffloadOptions::Activations::Kept;
     std::optional<Choice> choice = chooseToFit(*rates, training);
     if (!choice)
       return signalPassFailure();
-    const auto &[model, plan, stride] = *choice;
-    changeDecisions(module, [&, &model = model, &plan = plan, stride = stride](Decisions &decisions) {
-      if (search.holdsLeast)
-        decisions.search->leastStride = stride;
-      decisions.residency = describeResidency(*model, plan);
-    });
+    const auto &[model, plan, groupValues] = *choice;
+    Residency residency = describeResidency(*model, plan);
+    residency.groupValues = groupValues;
+    changeDecisions(module, [&](Decisions &decisions) { decisions.residency = std::move(residency); });
     if (remarks)
       remarkRecompute(*model, plan);
     for (auto [state, stay] : model->findStays(plan))
@@ -92,12 +90,10 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
   struct Choice {
     std::unique_ptr<ResidencyModel> model;
     analysis::ResidencyPlan plan;
-    int64_t stride = 0; ///< of groups, 0: none
+    std::optional<int64_t> groupValues = {}; ///< as Residency has it
   };
   void openRegions();
-  OpenSegments open;             ///< while the choice is made
-  PlanSearch search;             ///< what the planner asks for
-  std::optional<int64_t> memory; ///< bytes that all has to fit; 1: as little as can be is held
+  OpenSegments open; ///< while the choice is made
   std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training,
                                bool isNothingAhead);
@@ -122,8 +118,8 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
                                                                     bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
       getOperation(), open, rates,
-      ResidencyLimits{memory, maxReuseElements, maxLiveElements, prefetchElements,
-                      uint64_t(getMachine(getOperation()).attentionBytes), offload, search.offersLoss,
+      ResidencyLimits{bytesWithin(memory, getOperation()), maxReuseElements, maxLiveElements,
+                      prefetchElements, uint64_t(getMachine(getOperation()).attentionBytes), offload, losses,
                       isNothingAhead},
       recompute);
   std::vector<bool> isGathered;
@@ -138,7 +134,8 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
     return std::nullopt;
   }
   return Choice{std::move(model), std::move(*plan),
-                recompute.kind == RecomputePlan::Kind::Groups ? recompute.stride : 0};
+                recompute.kind == RecomputePlan::Kind::Groups ? std::optional(recompute.stride)
+                                                              : std::nullopt};
 }
 
 /// Whether `a` is the better choice: it fits, takes less time, and where neither fits less memory.
@@ -160,15 +157,14 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
   };
   if (!demanded.isOpen())
     return solveFor({RecomputePlan::Kind::Demanded, 1, demanded});
-  const std::optional<int64_t> held = search.holdsLeast ? search.leastStride : std::nullopt;
-  if (held > 0)
-    return solveFor({RecomputePlan::Kind::Groups, *held});
+  if (std::optional<int64_t> asked = groups.getNumber())
+    return solveFor({RecomputePlan::Kind::Groups, *asked});
   std::optional<Choice> best = solveFor({});
-  if (!best || !calls || held == 0)
+  if (!best || !calls || groups.is(GroupWord::None))
     return best;
   // What pieces of a loss cost, layers that are recomputed may not.
-  const std::optional<size_t> losses = best->model->findLosses();
-  const bool usesPieces = losses && best->plan.ways[*losses] > 0;
+  const std::optional<size_t> ofLosses = best->model->findLosses();
+  const bool usesPieces = ofLosses && best->plan.ways[*ofLosses] > 0;
   const bool usesHost = training.offload.activations == OffloadOptions::Activations::Chosen &&
                         best->plan.peakBytes[1] > best->model->getHostBytes();
   auto isEnough = [](const Choice &choice) {
@@ -192,7 +188,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
 /// wait for each. So where nothing fits beside that, the choice is made without it.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::chooseToFit(const ::ds::cost::Rates &rates,
                                                                           const TrainingOptions &training) {
-  if (memory == 1)
+  if (memory.is(MemoryWord::Least))
     return choose(rates, training, /*isNothingAhead=*/true);
   std::optional<Choice> choice = choose(rates, training, /*isNothingAhead=*/false);
   if (!choice || choice->plan.fits)

@@ -33,22 +33,22 @@ SmallVector<analysis::ResidencyHold> ResidencyModel::holdsOf(const Segment &segm
   return holds;
 }
 
-/// Losses in pieces of `rows` where they offer them; 0: whole.
-analysis::ResidencyWay ResidencyModel::wayInPieces(int64_t rows) const {
+/// Losses in pieces of `rows` where they offer them; nothing: whole.
+analysis::ResidencyWay ResidencyModel::wayInPieces(std::optional<int64_t> rows) const {
   analysis::ResidencyWay way;
   double seconds = 0;
   for (const Segment &segment : segments)
     for (const LossPieces &loss : segment.losses) {
-      const bool isWhole = !llvm::is_contained(loss.offered, rows);
+      const bool isWhole = !rows || !llvm::is_contained(loss.offered, *rows);
       for (uint32_t memory : loss.ofPiece)
         for (analysis::ResidencyHold hold : holdsOf(segment, memory)) {
           if (!isWhole)
-            hold.bytes = loss.shareOf(hold.bytes, rows);
+            hold.bytes = loss.shareOf(hold.bytes, *rows);
           way.holds.push_back(hold);
         }
       if (isWhole)
         continue;
-      seconds += segment.runs * loss.moreSeconds(rows, costs);
+      seconds += segment.runs * loss.moreSeconds(*rows, costs);
       const uint32_t begin = segment.begin + loss.begin;
       for (uint32_t memory : loss.ofAll)
         if (SmallVector<analysis::ResidencyHold> holds = holdsOf(segment, memory);
@@ -78,8 +78,8 @@ void ResidencyModel::addLosses() {
   analysis::ResidencyValue value;
   value.isRead = true;
   ResidencyChoice choice;
-  value.homes.push_back(wayInPieces(0));
-  choice.lossRows.push_back(0);
+  value.homes.push_back(wayInPieces(std::nullopt));
+  choice.lossRows.push_back(std::nullopt);
   for (int64_t rows : offered) {
     (limits.isLossOpen ? value.homes : choice.refused).push_back(wayInPieces(rows));
     choice.lossRows.push_back(rows);

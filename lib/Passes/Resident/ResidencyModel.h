@@ -83,8 +83,8 @@ struct ResidencyChoice {
   /// instead; in what pieces losses could have been made.
   std::vector<::ds::analysis::ResidencyWay> refused = {};
   SmallVector<Stay> stays = {}; ///< of a parameter, by home
-  /// Of losses, by home and then by refused way: rows of a piece, 0 of whole ones.
-  SmallVector<int64_t> lossRows = {};
+  /// Of losses, by home and then by refused way: rows of a piece, nothing of whole ones.
+  SmallVector<std::optional<int64_t>> lossRows = {};
 
   bool isOfLosses() const { return !lossRows.empty(); }
 };
@@ -165,7 +165,7 @@ private:
   void addLosses();
   SmallVector<::ds::analysis::ResidencyHold> holdsOf(const Segment &segment, uint32_t memory) const;
   void releaseWhole(const Segment &segment, const LossPieces &loss);
-  ::ds::analysis::ResidencyWay wayInPieces(int64_t rows) const;
+  ::ds::analysis::ResidencyWay wayInPieces(std::optional<int64_t> rows) const;
   void addChoice(uint32_t segment, const ForwardChoice &choice);
   bool usesHost() const;
   std::vector<::ds::analysis::ResidencyCharge> chargesOf(const Segment &segment, double forward,

@@ -75,7 +75,9 @@ struct ShardZero : mlir::ds::impl::ShardZeroBase<ShardZero> {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    const TrainingOptions options = getTraining(module);
+    TrainingOptions options = getTraining(module);
+    if (reducesInEach && !options.sharding.reduceEachMicroStep)
+      options.sharding.reduceEachMicroStep = true;
     if (getMeshShape(module).mesh.size() > 1 && failed(shard(module, options)))
       return signalPassFailure();
     setPhase(module, Phase::Sharded);

@@ -8,7 +8,6 @@
 #include "Support/Exchanges.h"
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
 #include "ds/Dialect/Collectives.h"
-#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
@@ -198,7 +197,7 @@ struct OverlapReductions : mlir::ds::impl::OverlapReductionsBase<OverlapReductio
     if (failed(rates))
       return signalPassFailure();
     auto module = getOperation()->getParentOfType<ModuleOp>();
-    ReductionOverlap(getOperation(), *rates, getBudget(module, Budget::Streams)).run();
+    ReductionOverlap(getOperation(), *rates, bytesWithin(memory, module)).run();
   }
 };
 } // namespace

@@ -14,7 +14,6 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FunctionGathers.h"
-#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -254,7 +253,7 @@ struct PrefetchLoads : mlir::ds::impl::PrefetchLoadsBase<PrefetchLoads> {
       return signalPassFailure();
     auto module = getOperation()->getParentOfType<ModuleOp>();
     CommandCosts costs(module, *rates);
-    LoadScheduler(getOperation(), costs, limitsOf(module), getBudget(module, Budget::Streams)).run();
+    LoadScheduler(getOperation(), costs, limitsOf(module), bytesWithin(memory, module)).run();
   }
 };
 } // namespace

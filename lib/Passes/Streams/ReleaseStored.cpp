@@ -7,7 +7,6 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
-#include "ds/Dialect/Decisions.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/Passes.h"
@@ -84,8 +83,8 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
     }
     if (copies.empty())
       return;
-    if (std::optional<int64_t> memory = getBudget(func->getParentOfType<ModuleOp>(), Budget::Streams)) {
-      problem.budgetBytes = *memory;
+    if (std::optional<int64_t> bytes = bytesWithin(memory, func->getParentOfType<ModuleOp>())) {
+      problem.budgetBytes = *bytes;
       problem.liveBytes = getLiveBytes(func, held);
     }
     OpBuilder builder(func.getContext());

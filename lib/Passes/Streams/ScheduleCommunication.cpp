@@ -269,12 +269,12 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
 
   LogicalResult schedule(ArrayRef<func::FuncOp> funcs, ArrayRef<int64_t> runs, CommandCosts &costs,
                          SmallVectorImpl<WholeStepValue> &whole) {
-    const std::optional<int64_t> memory = getBudget(getOperation(), Budget::Streams);
-    GatherScheduler scheduler(funcs, runs, costs, limitsOf(getOperation()), memory);
+    const std::optional<int64_t> bytes = bytesWithin(memory, getOperation());
+    GatherScheduler scheduler(funcs, runs, costs, limitsOf(getOperation()), bytes);
     if (!scheduler.hasGathers())
       return success();
     analysis::GatherProblem &problem = scheduler.problem;
-    problem.budgetBytes = memory.value_or(analysis::GatherProblem::kNoLimit);
+    problem.budgetBytes = bytes.value_or(analysis::GatherProblem::kNoLimit);
     problem.prefetchElements = prefetchElements;
     problem.maxLiveElements = maxLiveElements;
     problem.maxReuseElements = maxReuseElements;

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --split-input-file --ds-split-loss --verify-diagnostics | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-offer-loss --ds-split-loss --verify-diagnostics | FileCheck %s
 
 // Without the key nothing is divided by anything.
 

@@ -1,10 +1,17 @@
 // Where memory is short, as little as can be crosses; where it is free, what saves time is kept.
 // RUN: ds-opt %s --ds-set-machine=memory=1 --ds-fuse-regions --ds-rematerialize-cheap=calls=false | FileCheck %s
 // RUN: ds-opt %s --ds-fuse-regions --ds-rematerialize-cheap | FileCheck %s --check-prefix=FREE
-// A module that asks for least to be held has it so whatever memory there is, and is told of which groups: none where calls stay.
-// RUN: (echo 'module attributes {ds.decisions = #ds.decisions<search = {holds_least = true}>} {'; cat %s; echo '}') | ds-opt --ds-fuse-regions --ds-rematerialize-cheap="calls=false" -o %t.least
-// RUN: FileCheck %s --input-file %t.least && FileCheck %s --check-prefix=LEAST --input-file %t.least
-// LEAST: search = {holds_least = true, least_stride = 0}
+// Where least is asked for it is held whatever memory there is; no groups are named where calls stay.
+// RUN: ds-opt %s --ds-fuse-regions --ds-rematerialize-cheap="calls=false memory=least" -o %t.least
+// RUN: FileCheck %s --input-file %t.least
+// RUN: ds-opt %s --ds-fuse-regions --ds-rematerialize-cheap="groups=none memory=least" | diff - %t.least
+// RUN: ds-opt %s --ds-fuse-regions --ds-rematerialize-cheap="calls=false memory=1" | diff - %t.least
+// RUN: not grep group_values %t.least
+// The groups that are asked for are those of which calls may be recomputed, and are named.
+// RUN: ds-opt %s --ds-fuse-regions --ds-rematerialize-cheap="groups=2 memory=least" | FileCheck %s --check-prefix=GROUPS
+// GROUPS: group_values = 2
+// RUN: not ds-opt %s --ds-rematerialize-cheap=memory=0 2>&1 | FileCheck %s --check-prefix=ZERO
+// ZERO: expects machine, least, or a number of at least 1, but got '0'
 // RUN: ds-opt %s --ds-set-machine=memory=1 --ds-fuse-regions --ds-rematerialize-cheap="calls=false remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
 
 ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>

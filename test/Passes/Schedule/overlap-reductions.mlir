@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --ds-overlap-reductions | FileCheck %s
 // RUN: ds-opt %s --ds-overlap-reductions --ds-insert-events --ds-verify-collectives
 // RUN: ds-opt %s --ds-set-machine=memory=271581184 --ds-overlap-reductions | FileCheck %s --check-prefix=TIGHT
+// RUN: ds-opt %s --ds-overlap-reductions=memory=271581184 | FileCheck %s --check-prefix=TIGHT
 
 !part = !ds.buffer<tensor<262144xf32>, [1], device>
 !long = !ds.buffer<tensor<67108864xf32>, [1], device>

@@ -1,6 +1,7 @@
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-prefetch-loads))' | FileCheck %s
 // RUN: ds-opt %s --pass-pipeline='builtin.module(ds-set-machine{memory=4194304},func.func(ds-prefetch-loads))' | FileCheck %s --check-prefix=ROOM
 // RUN: ds-opt %s --pass-pipeline='builtin.module(ds-set-machine{memory=3500000},func.func(ds-prefetch-loads))' | FileCheck %s --check-prefix=FULL
+// RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-prefetch-loads{memory=3500000}))' | FileCheck %s --check-prefix=FULL
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-prefetch-loads,ds-insert-events),ds-verify-scheduled)' > /dev/null
 !device = !ds.buffer<tensor<262144xf32>, [1], device>
 !host = !ds.buffer<tensor<262144xf32>, [1], host>

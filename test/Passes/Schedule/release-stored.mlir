@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-release-stored))' | FileCheck %s
 // RUN: ds-opt %s --pass-pipeline='builtin.module(ds-set-machine{memory=3500000},func.func(ds-release-stored))' | FileCheck %s --check-prefix=FULL
+// RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-release-stored{memory=3500000}))' | FileCheck %s --check-prefix=FULL
 // RUN: ds-opt %s --pass-pipeline='builtin.module(func.func(ds-release-stored,ds-insert-events),ds-verify-scheduled)' > /dev/null
 !device = !ds.buffer<tensor<262144xf32>, [1], device>
 !host = !ds.buffer<tensor<262144xf32>, [1], host>

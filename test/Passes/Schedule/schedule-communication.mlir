@@ -3,6 +3,7 @@
 // RUN: ds-opt %s --ds-schedule-communication=prefetch-elements=0 | FileCheck %s --check-prefix=LATE
 // RUN: ds-opt %s --ds-set-machine=memory=11534336 --ds-schedule-communication | FileCheck %s --check-prefix=TIGHT
 // RUN: ds-opt %s --ds-set-machine=memory=9961472 --ds-schedule-communication | FileCheck %s --check-prefix=TIGHTER
+// RUN: ds-opt %s --ds-schedule-communication=memory=9961472 | FileCheck %s --check-prefix=TIGHTER
 // RUN: ds-opt %s --ds-schedule-communication=max-live-elements=600000 | FileCheck %s --check-prefix=FEW
 // RUN: ds-opt %s --ds-schedule-communication --ds-insert-events --ds-verify-collectives -o /dev/null
 

@@ -1,4 +1,4 @@
-// RUN: ds-opt %s --ds-lower-precision --ds-split-loss --ds-differentiate --ds-sink-loss --ds-build-step | FileCheck %s
+// RUN: ds-opt %s --ds-lower-precision --ds-offer-loss --ds-split-loss --ds-differentiate --ds-sink-loss --ds-build-step | FileCheck %s
 
 // The gradients of a loss in chunks are one chain of products in f32. What is kept is added once it is complete, until
 // ds-decompose starts the chain from it (decompose-accumulate.mlir). Evaluation makes the chunks of the loss, and no gradient.

@@ -1,12 +1,24 @@
-//===- SplitLoss.h - How many rows of logits are made at once --------------------===//
-#ifndef DS_LIB_PASSES_MODEL_SPLITLOSS_H
-#define DS_LIB_PASSES_MODEL_SPLITLOSS_H
+//===- LinearLoss.h - A loss whose logits are a product --------------------------===//
+#ifndef DS_LIB_PASSES_MODEL_LINEARLOSS_H
+#define DS_LIB_PASSES_MODEL_LINEARLOSS_H
 
-#include "mlir/IR/BuiltinOps.h"
+#include "ds/Dialect/Ds.h"
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <optional>
+
 namespace mlir::ds {
+
+/// A cross-entropy of a product, and the ops between.
+struct LinearLoss {
+  CrossEntropyOp loss;
+  MatmulOp product;
+  SmallVector<Operation *> between; ///< from the loss up: conversions, and what picks and folds rows
+};
+
+/// The product that makes the logits, if they can be made in parts: nothing else reads them on the way.
+std::optional<LinearLoss> matchLinearLoss(CrossEntropyOp loss);
 
 /// The logits of one loss.
 struct LogitsShape {
@@ -15,6 +27,9 @@ struct LogitsShape {
   int64_t elementBytes = 4;      ///< of a logit, in all types in which it is held
   int64_t sumBytes = 0; ///< that chunks need to add up the weight's gradient, beyond the gradient itself
 };
+
+/// What the choice of chunks rests on.
+LogitsShape shapeOf(LinearLoss &match);
 
 /// Fewer rows are never chosen: products become slower, and the weight's gradient is read and written more
 /// often than its products take (docs/bench.md has the measurements).
@@ -33,4 +48,4 @@ SmallVector<int64_t> offerLossRows(const LogitsShape &shape);
 
 } // namespace mlir::ds
 
-#endif // DS_LIB_PASSES_MODEL_SPLITLOSS_H
+#endif // DS_LIB_PASSES_MODEL_LINEARLOSS_H
