@@ -4,6 +4,10 @@
 // touches. Read backwards (edges turned, first and last use exchanged) it is a graph of the same kind, so
 // that one list scheduler works from both ends of the step.
 //
+// Example: op 0 writes %a of 10 bytes, op 1 reads it and writes %b of 20, op 2 reads %a and %b. Edges go from
+// 0 to 1 and 2, and from 1 to 2; 10, 30 and 30 bytes are live. Backwards, op 2 comes first and seems to make
+// both.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_ORDERING_ORDERGRAPH_H
 #define DS_LIB_ANALYSIS_ORDERING_ORDERGRAPH_H

@@ -6,6 +6,9 @@
 // instances small. The price: a chain commits two items to one address, which is not always best; the solver
 // therefore tries the unboxed items as well.
 //
+// Example: 4 and 2 bytes that both live in [0, 3) are stacked to a box of 6 bytes; 6 bytes in [3, 7) are
+// chained to that. What is placed is one item of 6 bytes in [0, 7), whose parts come out at 0, 4 and 0 of it.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_BOXING_H
 #define DS_LIB_ANALYSIS_PACKING_BOXING_H

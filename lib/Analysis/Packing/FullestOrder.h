@@ -7,6 +7,10 @@
 // by lifetime or size alone put something small and long-lived into the middle of what is free. The price:
 // nothing is gained where many moments are equally full.
 //
+// Example: 8 bytes in [0, 1), 1 in [0, 5), 5 in [2, 4), 6 in [3, 4) and 3 in [4, 6). Time 3 is fullest, with
+// 12 bytes, and time 0 next, with 9: largest first, the order is 6, 5 and 1 of time 3, then 8 of time 0, then
+// 3.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_FULLESTORDER_H
 #define DS_LIB_ANALYSIS_PACKING_FULLESTORDER_H

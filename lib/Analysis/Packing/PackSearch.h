@@ -4,6 +4,10 @@
 // for first fit, valleys to fill, searches below a given height, repairs. Effort is in steps of about a
 // nanosecond.
 //
+// Example: a target of 100 bytes, and first fit by size ends at 112, with one item that sticks out. `repair`
+// moves it forward in the order and runs first fit again: 106 is kept, 115 is not, until a top of 100 or no
+// steps are left.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_PACKSEARCH_H
 #define DS_LIB_ANALYSIS_PACKING_PACKSEARCH_H

@@ -3,6 +3,9 @@
 // A component is a set of items that no lifetime connects to the rest. Heuristics run in a fixed order until
 // one meets the target; then the best packing is repaired for as long as the budget lasts.
 //
+// Example: items of 8, 5 and 6 bytes in [0, 2), [1, 4) and [3, 5). Live are 8, 13, 5, 11 and 6 bytes; first
+// fit in this order puts them at 0, 8 and 0, with a top of 13. That is the target, so nothing else is tried.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_PACKER_H
 #define DS_LIB_ANALYSIS_PACKING_PACKER_H

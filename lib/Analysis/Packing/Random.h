@@ -1,4 +1,9 @@
 //===- Random.h - Numbers that packing searches shuffle by ----------------------===//
+//
+// Example: a search that is run again with seed 3 gives the packing that it gave, to the byte, on another
+// machine too. The library's own engines would, but not its distributions.
+//
+//===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_RANDOM_H
 #define DS_LIB_ANALYSIS_PACKING_RANDOM_H
 

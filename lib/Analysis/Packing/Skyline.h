@@ -4,6 +4,10 @@
 // the valley's walls; where none does, the valley rises to its lower wall. Unlike first fit in a fixed order
 // it picks items by the place they leave, which wastes less where lifetimes are all different.
 //
+// Example: what is packed reaches up to 4 at times [0, 2), to 1 at [2, 5) and to 3 at [5, 8). The lowest
+// valley, [2, 5) at 1, takes an item of 3 bytes that lives in [2, 5), and is 4 high then. Were the only item
+// left one that lives in [1, 6), the valley would rise to 3 with 2 bytes wasted for 3 moments, and then to 4.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_SKYLINE_H
 #define DS_LIB_ANALYSIS_PACKING_SKYLINE_H

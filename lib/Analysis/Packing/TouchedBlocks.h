@@ -3,6 +3,9 @@
 // Neighbouring blocks that were touched together are one entry, so that a touch takes time for the pieces
 // that it meets and not for its blocks: the states of a large model are millions of them.
 //
+// Example: [0, 8) is touched at 1 and [2, 4) at 3, which leaves the runs [0, 2), [2, 4) and [4, 8). A touch
+// of [0, 4) at 5 finds blocks that were touched 4, 4, 2 and 2 ago: 3 in the mean, and joins them to one run.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_ANALYSIS_PACKING_TOUCHEDBLOCKS_H
 #define DS_LIB_ANALYSIS_PACKING_TOUCHEDBLOCKS_H

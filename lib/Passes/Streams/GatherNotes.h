@@ -1,4 +1,10 @@
 //===- GatherNotes.h - What a schedule of gathers says of one function ------------===//
+//
+// Example, of a step of 4 micro-steps: @wte of 8 MiB stays for the step, so 1 gather is left of 8; @h.0 of 2
+// MiB stays from forward to backward, 4 of 8; @h.1 is gathered 8 times, because keeping it would take 24.5
+// MiB where 24 are allowed.
+//
+//===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_STREAMS_GATHERNOTES_H
 #define DS_LIB_PASSES_STREAMS_GATHERNOTES_H
 

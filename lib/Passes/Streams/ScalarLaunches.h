@@ -4,6 +4,9 @@
 // kernels of one thread that read and write single numbers: on a GPU each takes as long as its launch. Those
 // that follow one another become one kernel, which loads all it reads before it stores anything.
 //
+// Example: the norm's root, the clipping factor, the next step's number and two corrections are five
+// launches; on a GPU that takes 4 microseconds for each, 20 in all, and 4 as one.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_STREAMS_SCALARLAUNCHES_H
 #define DS_LIB_PASSES_STREAMS_SCALARLAUNCHES_H

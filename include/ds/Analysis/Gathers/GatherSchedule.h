@@ -13,6 +13,11 @@
 // then moved one by one while that helps. The price: positions are not searched exhaustively, and a link that
 // other streams also use counts as free.
 //
+// Example: commands of 1 s each; a value whose gather takes 2 s is read by commands 3 and 9. Each of two
+// gathers, issued before commands 1 and 7, is there when it is read. Kept from 3 to 9 it is gathered once,
+// and holds its bytes while commands 4 to 6 run as well; in a budget that these exceed, the second gather
+// comes back.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_GATHERS_GATHERSCHEDULE_H
 #define DS_ANALYSIS_GATHERS_GATHERSCHEDULE_H

@@ -3,6 +3,11 @@
 // Gradients are handed to the reduce stream as soon as they are complete. Compute should wait for a reduction
 // no earlier than it is done, and its buffers are free no earlier than compute has waited: this says where.
 //
+// Example: six commands of 1 s, reductions of 4 s and 1 s that are issued before commands 0 and 1 and hold 10
+// bytes each, and 10 bytes that are live all the time. They are done at 4 and 5 s: compute waits before
+// commands 4 and 5, for nothing. In 25 bytes they cannot both be held: it waits before command 1, 3 s, and
+// before 2.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_GATHERS_REDUCTIONOVERLAP_H
 #define DS_ANALYSIS_GATHERS_REDUCTIONOVERLAP_H

@@ -6,6 +6,9 @@
 // of a packed arena, and nothing is said about time; whoever overlaps streams restricts the order by extra
 // edges.
 //
+// Example: ten values of 100 bytes are made, then added one after the other to a sum of 1 byte. In program
+// order all ten are live beside the sum: 1001 bytes. Each made right before it is added, 101 are.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_ORDERING_ISSUEORDER_H
 #define DS_ANALYSIS_ORDERING_ISSUEORDER_H

@@ -8,6 +8,9 @@
 // The layout depends on the parameters and the limits only, never on what is sharded: all stages sum and
 // update in the same order.
 //
+// Example: parameters of 100 and 3 elements of one layer, on 4 ranks, begin at 0 and 128 of one bucket, for
+// members begin at multiples of 32. It has 160 elements, rounded up to a multiple of 4 * 32: 256, 64 a rank.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_PACKING_BUCKETLAYOUT_H
 #define DS_ANALYSIS_PACKING_BUCKETLAYOUT_H

@@ -8,6 +8,10 @@
 //
 // Equal input gives an equal plan, byte for byte: effort is counted in steps, never in time.
 //
+// Example: 100 bytes in [0, 2), 64 in [1, 3) and 128 in [2, 4) of one segment, and a state of 32, aligned to
+// 64. They count as 128, 64, 128 and 64. Most are live at once at 1 and at 2: 256, the bound. It is met with
+// the state at 0, the first and the third at 64 and the second at 192.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_PACKING_MEMORYPLAN_H
 #define DS_ANALYSIS_PACKING_MEMORYPLAN_H
