@@ -2,12 +2,11 @@
 #include "PlanBuffers.h"
 
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/CommandMemory.h"
 #include "ds/Passes/StateNames.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
-
-#include <numeric>
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -81,24 +80,10 @@ std::vector<WholeBuffer> mlir::ds::findWholeBuffers(ModuleOp module) {
   return whole;
 }
 
-/// Bytes of allocations in `space` that are live at each command.
-static std::vector<int64_t> liveAllocations(const ScheduledFunction &scheduled, Space space) {
-  std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
-  for (const AllocLifetime &lifetime : scheduled.lifetimes) {
-    BufferType type = AllocOp(lifetime.alloc).getBuffer().getType();
-    int64_t bytes = type.getSpace() == space ? type.getSizeInBytes() : 0;
-    change[lifetime.begin] += bytes;
-    change[lifetime.end] -= bytes;
-  }
-  change.pop_back();
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return change;
-}
-
 LiveCurve mlir::ds::findLiveCurve(ModuleOp module, Space space) {
   LiveCurve curve;
   for (func::FuncOp func : getSegments(module)) {
-    std::vector<int64_t> live = liveAllocations(ScheduledFunction(func), space);
+    const std::vector<int64_t> live = getMemory(func).liveBytes(uint32_t(space));
     auto most = std::max_element(live.begin(), live.end());
     if (most != live.end() && *most > curve.peak.bytes)
       curve.peak = {func, most - live.begin(), *most};
@@ -107,56 +92,13 @@ LiveCurve mlir::ds::findLiveCurve(ModuleOp module, Space space) {
   return curve;
 }
 
-/// Positions of the compute commands that touch `buffer` or a view of it. Returns whether it is gathered.
-static bool findTouches(Value buffer, const DenseMap<Operation *, int64_t> &position,
-                        SmallVectorImpl<int64_t> &touches) {
-  bool isGathered = false;
-  for (Operation *user : buffer.getUsers()) {
-    if (auto view = dyn_cast<ViewOp>(user))
-      isGathered |= findTouches(view.getResult(), position, touches);
-    if (auto known = position.find(user); known != position.end())
-      touches.push_back(known->second);
-    auto communicate = dyn_cast<CommunicateOp>(user);
-    isGathered |= communicate && communicate.getCarries() == Payload::Parameter;
-  }
-  return isGathered;
-}
-
-/// The most bytes of allocations of `func` that no schedule of communication takes away.
-static int64_t leastLiveAllocations(func::FuncOp func) {
-  SmallVector<Operation *> commands = getComputeCommands(func);
-  DenseMap<Operation *, int64_t> position;
-  for (auto [index, command] : llvm::enumerate(commands))
-    position[command] = index;
-  std::vector<int64_t> change(commands.size() + 1, 0);
-  for (AllocOp alloc : func.getBody().front().getOps<AllocOp>()) {
-    BufferType type = alloc.getBuffer().getType();
-    SmallVector<int64_t> touches;
-    bool isGathered = findTouches(alloc.getBuffer(), position, touches);
-    if (type.getSpace() != Space::Device || touches.empty() || categoryOf(alloc) == Category::Workspace)
-      continue;
-    llvm::sort(touches);
-    touches.erase(llvm::unique(touches), touches.end());
-    if (!isGathered)
-      touches = {touches.front(), touches.back()};
-    // Of what is gathered each use on its own; of all else one life.
-    for (size_t first = 0, last; first < touches.size(); first = last + 1) {
-      last = isGathered ? first : touches.size() - 1;
-      change[touches[first]] += type.getSizeInBytes();
-      change[touches[last] + 1] -= type.getSizeInBytes();
-    }
-  }
-  std::partial_sum(change.begin(), change.end(), change.begin());
-  return *std::max_element(change.begin(), change.end());
-}
-
 int64_t mlir::ds::findLeastLive(ModuleOp module) {
   int64_t whole = 0, most = 0;
   for (const WholeBuffer &buffer : findWholeBuffers(module))
     if ((buffer.part != PeakPart::Gathered || buffer.isSharded) && buffer.type.getSpace() == Space::Device)
       whole += buffer.type.getSizeInBytes();
   for (func::FuncOp func : getSegments(module))
-    most = std::max(most, leastLiveAllocations(func));
+    most = std::max(most, getMemory(func, LivesUntil::Needed).mostBytes(uint32_t(Space::Device)));
   return whole + most;
 }
 

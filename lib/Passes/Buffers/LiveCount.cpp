@@ -2,8 +2,7 @@
 #include "LiveCount.h"
 
 #include "Resident/SegmentMemory.h"
-
-#include <numeric>
+#include "ds/Passes/CommandMemory.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -15,40 +14,6 @@ int64_t mlir::ds::countValues(func::FuncOp func, const SymbolTable &symbols) {
   return live.empty() ? 0 : *llvm::max_element(live);
 }
 
-namespace {
-/// The commands between which something is touched.
-struct Span {
-  int64_t first = std::numeric_limits<int64_t>::max(), last = -1;
-};
-} // namespace
-
-/// Widens `span` by the commands that touch `buffer` or a view of it.
-static void widen(Value buffer, const DenseMap<Operation *, int64_t> &position, Span &span) {
-  for (Operation *user : buffer.getUsers()) {
-    if (auto view = dyn_cast<ViewOp>(user))
-      widen(view.getResult(), position, span);
-    if (auto command = position.find(user); command != position.end()) {
-      span.first = std::min(span.first, command->second);
-      span.last = std::max(span.last, command->second);
-    }
-  }
-}
-
 int64_t mlir::ds::countAllocations(func::FuncOp func) {
-  Block &block = func.getBody().front();
-  DenseMap<Operation *, int64_t> position;
-  for (auto command : block.getOps<ScheduledOpInterface>())
-    position.try_emplace(command, position.size());
-  std::vector<int64_t> live(position.size() + 1, 0);
-  for (AllocOp alloc : block.getOps<AllocOp>()) {
-    const BufferType type = alloc.getBuffer().getType();
-    Span span;
-    widen(alloc.getBuffer(), position, span);
-    if (type.getSpace() != Space::Device || span.last < 0)
-      continue;
-    live[span.first] += type.getSizeInBytes();
-    live[span.last + 1] -= type.getSizeInBytes();
-  }
-  std::partial_sum(live.begin(), live.end(), live.begin());
-  return *llvm::max_element(live);
+  return getMemory(func, LivesUntil::Touched).mostBytes(uint32_t(Space::Device));
 }

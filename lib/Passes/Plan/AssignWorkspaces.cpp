@@ -6,10 +6,9 @@
 //===---------------------------------------------------------------------------===//
 #include "Support/RuntimeBuffer.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Passes/ComputeMemory.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/ScheduledFunction.h"
-#include "ds/Passes/Workspaces.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_ASSIGNWORKSPACES
@@ -63,17 +62,15 @@ struct AssignWorkspaces : mlir::ds::impl::AssignWorkspacesBase<AssignWorkspaces>
       if (call.getStream() == StreamKind::Host && failed(assignOnHost(call)))
         return signalPassFailure();
     // What gathers and reductions hold by now is live as well: pieces get what is left.
-    const std::optional<int64_t> available = bytesWithin(memory, module);
-    std::vector<int64_t> live = available ? getLiveBytes(getOperation(), {}) : std::vector<int64_t>();
-    SmallVector<Operation *> commands = getComputeCommands(getOperation());
-    for (auto [index, command] : llvm::enumerate(commands)) {
+    const WorkspaceLimits limits = limitsOf(module);
+    std::optional<ComputeMemory> held;
+    if (const std::optional<int64_t> available = bytesWithin(memory, module))
+      held.emplace(getOperation(), available);
+    for (auto [index, command] : llvm::enumerate(getComputeCommands(getOperation()))) {
       auto call = dyn_cast<CallOp>(command);
       if (!call)
         continue;
-      WorkspaceLimits limits = limitsOf(module);
-      if (available)
-        limits.room = *available - live[index];
-      ::ds::Result<uint64_t> bytes = workspaceBytes(call, limits);
+      ::ds::Result<uint64_t> bytes = held ? held->workspaceAt(index, limits) : workspaceBytes(call, limits);
       if (!bytes) {
         call.emitOpError("has an unknown workspace: ") << bytes.error().message;
         return signalPassFailure();

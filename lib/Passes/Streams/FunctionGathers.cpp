@@ -1,8 +1,6 @@
 //===- FunctionGathers.cpp - The gathers of one function, as values with uses ----===//
 #include "FunctionGathers.h"
 
-#include "ds/Passes/ScheduledFunction.h"
-
 #include <map>
 
 using namespace mlir;
@@ -34,22 +32,9 @@ FunctionGathers::FunctionGathers(func::FuncOp func, CommandCosts &costs, const W
     if (Operation *alloc = gather.getOutputs()[0].getDefiningOp())
       allocations.insert(alloc);
   }
-  liveBytes = getLiveBytes(func, allocations);
-  addWorkspaces(compute, limits, memory, liveBytes);
-}
-
-void mlir::ds::addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits,
-                             std::optional<int64_t> memory, std::vector<int64_t> &liveBytes) {
-  for (auto [index, command] : llvm::enumerate(compute)) {
-    auto call = dyn_cast<CallOp>(command);
-    if (!call || call.getWorkspace())
-      continue;
-    if (memory)
-      limits.room = *memory - liveBytes[index];
-    // One that is unknown is refused where it is assigned.
-    if (::ds::Result<uint64_t> bytes = workspaceBytes(call, limits))
-      liveBytes[index] += static_cast<int64_t>(*bytes);
-  }
+  ComputeMemory live(func, memory, allocations);
+  live.holdWorkspaces(limits);
+  liveBytes = live.getLiveBytes();
 }
 
 void FunctionGathers::findCommands() {

@@ -3,6 +3,10 @@
 // Gathers of one shard that does not change in between are one value with several uses. What
 // ds-schedule-communication joins to the problem of Analysis/GatherSchedule, function by function.
 //
+// Example: a shard is gathered at command 2 for the products 4 and 5, and again at 20 for 22. That is one
+// value with the uses [4, 6) and [22, 23). Were the shard updated at 10, there would be two values, the
+// second of which may be gathered from command 11 on.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_STREAMS_FUNCTIONGATHERS_H
 #define DS_LIB_PASSES_STREAMS_FUNCTIONGATHERS_H
@@ -10,7 +14,7 @@
 #include "ds/Analysis/Gathers/GatherSchedule.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
-#include "ds/Passes/Workspaces.h"
+#include "ds/Passes/ComputeMemory.h"
 
 namespace mlir::ds {
 
@@ -74,11 +78,6 @@ private:
   DenseMap<Value, SmallVector<Write>> writes;      ///< of all commands, by root, in order
   DenseMap<Operation *, int64_t> position;         ///< command -> number of compute commands before it
 };
-
-/// Adds to `liveBytes`, of each of `compute`, what it will take for its workspace where `memory` bytes have
-/// room for it (nothing: no limit).
-void addWorkspaces(ArrayRef<Operation *> compute, WorkspaceLimits limits, std::optional<int64_t> memory,
-                   std::vector<int64_t> &liveBytes);
 
 /// True for a gather whose result is memory of its own, or the place that a gathered value has for the whole
 /// step: not one that happens in a state's place.

@@ -10,9 +10,9 @@
 #include "ds/Dialect/Collectives.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/ComputeMemory.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_OVERLAPREDUCTIONS
@@ -101,7 +101,7 @@ void ReductionOverlap::hoistReductions() {
   }
   if (memory) {
     problem.budgetBytes = *memory;
-    problem.liveBytes = getLiveBytes(func, held);
+    problem.liveBytes = ComputeMemory(func, *memory, held).getLiveBytes();
   }
   return problem;
 }

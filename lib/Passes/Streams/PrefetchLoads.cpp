@@ -13,10 +13,10 @@
 // keep their order. Price: times are doubled, as a machine that does other things as well may take them.
 //
 //===---------------------------------------------------------------------------===//
-#include "FunctionGathers.h"
+#include "ds/Passes/CommandCost.h"
+#include "ds/Passes/ComputeMemory.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_PREFETCHLOADS
@@ -44,7 +44,7 @@ struct Load {
 class LoadScheduler {
 public:
   LoadScheduler(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
-                std::optional<int64_t> memory);
+                std::optional<int64_t> budget);
   void run();
 
 private:
@@ -60,14 +60,13 @@ private:
 
   func::FuncOp func;
   CommandCosts &costs;
-  std::optional<int64_t> memory; ///< bytes; nothing: no limit
   std::vector<Load> loads;
   SmallVector<Operation *> fixed; ///< all other commands
   std::vector<SmallVector<BufferAccess>> accesses;
   DenseMap<Value, SmallVector<size_t>> touching; ///< by root, numbers of the fixed commands
-  std::vector<double> reached;    ///< seconds of compute and of the host's cores before each fixed command
-  std::vector<int64_t> computed;  ///< compute commands before each
-  std::vector<int64_t> liveBytes; ///< of each compute command
+  std::vector<double> reached;   ///< seconds of compute and of the host's cores before each fixed command
+  std::vector<int64_t> computed; ///< compute commands before each
+  std::optional<ComputeMemory> memory; ///< where it is bounded
 };
 } // namespace
 
@@ -80,8 +79,8 @@ static bool isLoad(Operation *op) {
 }
 
 LoadScheduler::LoadScheduler(func::FuncOp func, CommandCosts &costs, const WorkspaceLimits &limits,
-                             std::optional<int64_t> memory)
-    : func(func), costs(costs), memory(memory) {
+                             std::optional<int64_t> budget)
+    : func(func), costs(costs) {
   reached.push_back(0);
   computed.push_back(0);
   for (Operation &op : func.getBody().front())
@@ -90,9 +89,9 @@ LoadScheduler::LoadScheduler(func::FuncOp func, CommandCosts &costs, const Works
     else if (auto command = dyn_cast<ScheduledOpInterface>(op))
       addFixed(command);
   orderLoads();
-  if (memory && !loads.empty()) {
-    liveBytes = getLiveBytes(func, {});
-    addWorkspaces(getComputeCommands(func), limits, memory, liveBytes);
+  if (budget && !loads.empty()) {
+    memory.emplace(func, budget);
+    memory->holdWorkspaces(limits);
   }
 }
 
@@ -190,16 +189,16 @@ std::vector<size_t> LoadScheduler::findEarliest() const {
 }
 
 size_t LoadScheduler::takeRoom(const Load &load, size_t wanted) {
-  if (liveBytes.empty() || load.bytes == 0)
+  if (!memory || load.bytes == 0)
     return wanted;
   size_t place = load.place;
   for (; place > wanted; --place) {
     int64_t command = computed[place - 1];
     if (computed[place] == command) // not a compute command
       continue;
-    if (liveBytes[command] + load.bytes > *memory)
+    if (load.bytes > memory->roomAt(command))
       break;
-    liveBytes[command] += load.bytes;
+    memory->hold(command, load.bytes);
   }
   return place;
 }

@@ -9,9 +9,9 @@
 #include "ds/Analysis/Gathers/ReductionOverlap.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/ComputeMemory.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/ScheduledFunction.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_RELEASESTORED
@@ -85,7 +85,7 @@ struct ReleaseStored : mlir::ds::impl::ReleaseStoredBase<ReleaseStored> {
       return;
     if (std::optional<int64_t> bytes = bytesWithin(memory, func->getParentOfType<ModuleOp>())) {
       problem.budgetBytes = *bytes;
-      problem.liveBytes = getLiveBytes(func, held);
+      problem.liveBytes = ComputeMemory(func, *bytes, held).getLiveBytes();
     }
     OpBuilder builder(func.getContext());
     int64_t event = firstFreeEvent(func);

@@ -16,9 +16,9 @@
 //===---------------------------------------------------------------------------------===//
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/CommandMemory.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Passes/ScheduledFunction.h"
 
 #include "llvm/ADT/MapVector.h"
 
@@ -174,10 +174,9 @@ static void moveTo(AllocOp pool, Window &window) {
 /// those that would be windows lie in pools of so many elements from their first use to the last.
 static int64_t findPeak(func::FuncOp func, const PoolWindows &windows, ArrayRef<int64_t> pools) {
   ScheduledFunction scheduled(func);
-  std::vector<int64_t> change(scheduled.commands.size() + 1, 0);
-  auto live = [&](int64_t begin, int64_t end, int64_t bytes) {
-    change[begin] += bytes;
-    change[end] -= bytes;
+  ::ds::analysis::StepMemory memory(1, scheduled.commands.size());
+  auto hold = [&](int64_t begin, int64_t end, int64_t bytes) {
+    memory.hold({0, bytes, uint32_t(begin), uint32_t(end)});
   };
   DenseMap<Operation *, unsigned> poolOf;
   for (auto [index, entry] : llvm::enumerate(windows))
@@ -190,7 +189,7 @@ static int64_t findPeak(func::FuncOp func, const PoolWindows &windows, ArrayRef<
       continue;
     auto pool = poolOf.find(alloc);
     if (pools.empty() || pool == poolOf.end()) {
-      live(lifetime.begin, lifetime.end, reservedBytes(alloc));
+      hold(lifetime.begin, lifetime.end, reservedBytes(alloc));
       continue;
     }
     auto &[begin, end] = spans[pool->second];
@@ -198,12 +197,9 @@ static int64_t findPeak(func::FuncOp func, const PoolWindows &windows, ArrayRef<
     end = std::max(end, lifetime.end);
   }
   for (auto [index, elements] : llvm::enumerate(pools))
-    live(spans[index].first, spans[index].second,
+    hold(spans[index].first, spans[index].second,
          elements * llvm::divideCeil((windows.begin() + index)->first.first.getIntOrFloatBitWidth(), 8));
-  int64_t now = 0, peak = 0;
-  for (int64_t bytes : change)
-    peak = std::max(peak, now += bytes);
-  return peak;
+  return memory.mostBytes(0);
 }
 
 /// Replaces the windows' allocations by a pool of `elements`.

@@ -1,6 +1,7 @@
 //===- ScheduledFunction.cpp - Commands and lifetimes of a scheduled function ----===//
 #include "ds/Passes/ScheduledFunction.h"
 #include "Support/Exchanges.h"
+#include "ds/Passes/CommandMemory.h"
 
 #include "ds/Runtime/Program/Program.h"
 
@@ -14,15 +15,9 @@ using namespace mlir::ds;
 /// Widens `lifetime` by the commands that use `buffer` or a view of it. Messages of one exchange are under
 /// way together.
 void ScheduledFunction::widen(Value buffer, const Exchanges &exchanges, AllocLifetime &lifetime) const {
-  for (Operation *user : buffer.getUsers()) {
-    if (auto view = dyn_cast<ViewOp>(user)) {
-      widen(view.getResult(), exchanges, lifetime);
-      continue;
-    }
-    ArrayRef<CommunicateOp> exchange = exchanges.of(user);
-    auto first = position.find(exchange.empty() ? user : exchange.front());
-    if (first == position.end())
-      continue;
+  for (Operation *command : findTouching(buffer)) {
+    ArrayRef<CommunicateOp> exchange = exchanges.of(command);
+    auto first = position.find(exchange.empty() ? command : exchange.front());
     const int64_t last = exchange.empty() ? first->second : position.lookup(exchange.back());
     if (!lifetime.writer || first->second < lifetime.begin) {
       lifetime.begin = first->second;
@@ -149,31 +144,14 @@ SmallVector<Operation *> mlir::ds::getComputeCommands(func::FuncOp func) {
   return commands;
 }
 
-/// Bytes that a buffer takes of the device.
-static int64_t deviceBytes(BufferType type) {
-  return type.getSpace() == Space::Device ? type.getSizeInBytes() : 0;
-}
-
 std::vector<int64_t> mlir::ds::getLiveBytes(func::FuncOp func, const DenseSet<Operation *> &without) {
-  ScheduledFunction scheduled(func);
-  int64_t permanent = 0;
-  for (StateOp state : getPlacedStates(func->getParentOfType<ModuleOp>()))
-    permanent += deviceBytes(BufferType::getContiguous(state.getLocalType(), state.getHome()));
-  for (unsigned index = 0; index < func.getNumArguments(); ++index)
-    if (getInputOf(func, index))
-      permanent += deviceBytes(cast<BufferType>(func.getArgument(index).getType()));
-  std::vector<int64_t> change(scheduled.commands.size() + 1, 0), result;
-  for (AllocLifetime &lifetime : scheduled.lifetimes)
-    if (!without.contains(lifetime.alloc)) {
-      change[lifetime.begin] += deviceBytes(lifetime.alloc.getBuffer().getType());
-      change[lifetime.end] -= deviceBytes(lifetime.alloc.getBuffer().getType());
-    }
-  int64_t live = permanent;
-  for (auto [index, command] : llvm::enumerate(scheduled.commands)) {
-    live += change[index];
+  const ScheduledFunction scheduled(func);
+  const int64_t permanent = getPermanentBytes(func, Space::Device);
+  const std::vector<int64_t> live = getMemory(scheduled, without).liveBytes(uint32_t(Space::Device));
+  std::vector<int64_t> result;
+  for (auto [command, bytes] : llvm::zip_equal(scheduled.commands, live))
     if (isComputeCommand(command))
-      result.push_back(live);
-  }
+      result.push_back(permanent + bytes);
   return result;
 }
 

@@ -35,6 +35,7 @@
 #ifndef DS_ANALYSIS_RESIDENCY_RESIDENCY_H
 #define DS_ANALYSIS_RESIDENCY_RESIDENCY_H
 
+#include "ds/Analysis/Memory/StepMemory.h"
 #include "ds/Support/Error.h"
 
 #include <cstdint>
@@ -44,12 +45,7 @@
 
 namespace ds::analysis {
 
-/// Bytes of a space that are taken while moments [begin, end) pass.
-struct ResidencyHold {
-  uint32_t space = 0;
-  int64_t bytes = 0;
-  uint32_t begin = 0, end = 0;
-};
+using ResidencyHold = MemoryHold;
 
 /// Time that a resource works.
 struct ResidencyCharge {
