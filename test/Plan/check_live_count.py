@@ -2,7 +2,7 @@
 
     check_live_count.py DIR
 
-ds-opt warns where the two differ. `as expected`: the plan, with workspaces and what lies between rows, also takes what was
+ds-opt warns where the two differ, on the device, the host or in storage. `as expected`: the plan, with workspaces and what lies between rows, also takes what was
 expected of it when it was chosen what is kept, but for the 64 bytes to which each buffer is rounded up.
 """
 
@@ -22,6 +22,7 @@ NEOX = {"model_type": "gpt_neox", "vocab_size": 1024, "max_position_embeddings":
 STEP = {"train_micro_batch_size_per_gpu": 4, "gradient_clipping": 1.0, "optimizer": {"type": "AdamW", "params": {"lr": 1e-4}}}
 H100 = ["--cluster", "h100-80g", "--target", "cuda:sm_90"]
 HOST = {"device": "cpu"}
+DISK = {"device": "nvme", "nvme_path": "/tmp/states"}
 # name, model, what of the configuration is its own, options, whether the plan takes what was expected
 JOBS = [
     ("gpt", GPT, {}, [], True),
@@ -35,6 +36,13 @@ JOBS = [
     ("llama, all states on the host", LLAMA,
      {"bf16": {"enabled": True}, "zero_optimization": {"stage": 3, "offload_optimizer": HOST, "offload_param": HOST}},
      ["--ranks", "2", *H100], False),
+    ("gpt, masters and moments on the host", GPT,
+     {"bf16": {"enabled": True}, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 1, "offload_optimizer": HOST}}, H100, False),
+    ("gpt, moments in storage", GPT,
+     {"bf16": {"enabled": True}, "gradient_accumulation_steps": 2, "zero_optimization": {"stage": 3, "offload_optimizer": DISK, "offload_param": HOST}},
+     ["--ranks", "2", *H100], False),
+    ("llama, all states in storage", LLAMA,
+     {"bf16": {"enabled": True}, "zero_optimization": {"stage": 3, "offload_optimizer": DISK, "offload_param": DISK}}, H100, False),
     ("gpt, checkpoints on the host", GPT,
      {"bf16": {"enabled": True}, "activation_checkpointing": {"number_checkpoints": 4, "cpu_checkpointing": True}}, H100, True),
     ("rotary halves of a fused projection", NEOX, {}, [], True),

@@ -106,7 +106,7 @@ protected:
   }
   /// Of the device at each moment, whatever is chosen.
   std::vector<int64_t> liveBytes(const dialect::ResidencyLimits &limits) {
-    return makeModel(limits, {}).problem.spaces[dialect::ResidencyModel::kDevice].liveBytes;
+    return makeModel(limits, {}).problem.spaces[dialect::StepProblem::kDevice].liveBytes;
   }
   /// Whether the gathered weight is among `bytes`, beside the states, which are smaller than another.
   static bool isWhole(int64_t bytes) { return bytes >= 3 * 1024 * 1024; }
@@ -185,13 +185,37 @@ TEST_F(SegmentMemory, LetsPartsLieInJoinsFromTheFirstOn) {
             int32_t(*memory->find(joins[1].getResult())));
   EXPECT_EQ(outer.begin, 0u) << "where what lies in what lies in it is made";
   // The outer join of 256 bytes alone; then the product that a window is read of; then the sum.
-  EXPECT_EQ(memory->getLiveBytes(), (std::vector<int64_t>{256, 512, 512, 512, 768}));
+  EXPECT_EQ(memory->getMemory().liveBytes(0), (std::vector<int64_t>{256, 512, 512, 512, 768}));
 }
 
 TEST_F(SegmentMemory, CopiesWindowsIntoJoins) {
   read(kJoins);
   auto product = *std::next(func.getOps<dialect::MatmulOp>().begin());
   EXPECT_EQ(memory->memories[*memory->find(product.getResult())].joined, -1);
+}
+
+// A value goes to the host and comes back, for what the state becomes.
+const char *const kSent = R"mlir(
+  func.func @last(%x: tensor<64xf32> {ds.input = "x"}, %w: tensor<64xf32> {ds.state = @w})
+      -> (tensor<64xf32> {ds.state = @w}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
+    %made = ds.exp %x {ds.work = #ds.work<forward>} : tensor<64xf32>
+    %sent = ds.store %made {ds.work = #ds.work<forward>} : tensor<64xf32> -> !ds.stored<tensor<64xf32>, host>
+    %back = ds.load %sent {ds.work = #ds.work<update>} : !ds.stored<tensor<64xf32>, host> -> tensor<64xf32>
+    %next = ds.sub %w, %back {ds.work = #ds.work<update>} : tensor<64xf32>
+    return %next : tensor<64xf32>
+  })mlir";
+
+TEST_F(SegmentMemory, CountsTheHostBesideTheDevice) {
+  read(kSent);
+  using Bytes = std::vector<int64_t>;
+  const ::ds::analysis::StepMemory all = memory->getMemory();
+  // Made, stored, loaded, and read where the state is.
+  EXPECT_EQ(all.liveBytes(uint32_t(dialect::Space::Device)), (Bytes{256, 256, 256, 256}));
+  EXPECT_EQ(all.liveBytes(uint32_t(dialect::Space::Host)), (Bytes{0, 256, 256, 0}));
+  // So the choice has it, beside the states: nothing is chosen here.
+  const dialect::ResidencyModel model = makeModel({}, {});
+  EXPECT_EQ(model.problem.spaces[dialect::StepProblem::kHost].liveBytes, (Bytes{0, 256, 256, 0, 0}));
+  EXPECT_FALSE(model.usesHost(*::ds::analysis::solveResidency(model.problem)));
 }
 
 TEST_F(SegmentMemory, GathersAgainBehindTheUseBefore) {

@@ -14,13 +14,12 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "Support/JoinKernels.h"
+#include "Support/RowsApart.h"
 #include "ds/Codegen/KernelClass.h"
-#include "ds/Cost/RowPitch.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
-#include "ds/Runtime/Program/Library.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -36,28 +35,12 @@ using namespace mlir::ds;
 using ::ds::rt::LibraryFn;
 
 namespace {
-/// Elements of a row of an allocation, and from one row to the next once they lie apart.
-struct Rows {
-  int64_t elements, pitch;
-};
-
 /// A window of an allocation, in elements.
 struct Window {
   int64_t offset;
   SmallVector<int64_t> strides;
 };
 } // namespace
-
-/// The rows of `type` where they should lie further apart than they do.
-static std::optional<Rows> findRows(BufferType type) {
-  RankedTensorType tensor = type.getTensor();
-  if (type.getSpace() != Space::Device || tensor.getRank() < 2 || !isa<FloatType>(tensor.getElementType()) ||
-      tensor.getNumElements() == 0)
-    return std::nullopt;
-  const int64_t elements = tensor.getShape().back();
-  std::optional<int64_t> pitch = ::ds::cost::rowPitch(elements, tensor.getElementTypeBitWidth() / 8);
-  return pitch ? std::optional<Rows>({elements, *pitch}) : std::nullopt;
-}
 
 /// Where the elements of `type`, a window that starts `offset` elements after an allocation's first, lie once
 /// its rows are apart; nullopt where strides cannot say it. Element e of the allocation was the one in column
@@ -74,24 +57,6 @@ static std::optional<Window> moveApart(BufferType type, int64_t offset, const Ro
   return lastColumn < rows.elements ? std::optional(std::move(moved)) : std::nullopt;
 }
 
-/// Whether `call` walks its operand `index` row by row (Library.h), and so takes rows that lie apart. GELU's
-/// products want their result packed.
-static bool takesRows(CallOp call, unsigned index) {
-  switch (call.getCallee()) {
-  case LibraryFn::Matmul: {
-    const int64_t activation = cast<IntegerAttr>(call.getParams()[3]).getInt();
-    return index < 2 || (index == 2 && activation < static_cast<int64_t>(::ds::rt::Activation::Gelu));
-  }
-  case LibraryFn::CrossEntropyForward:
-    return index == 0;
-  case LibraryFn::CrossEntropyBackward:
-  case LibraryFn::CrossEntropyWithGradient:
-    return index == 0 || index == 5;
-  default:
-    return false;
-  }
-}
-
 /// Whether the kernel of `launch` walks rows: of one that serves any size, or treats all elements alike,
 /// units of work are elements from end to end.
 static bool walksRows(LaunchOp launch, SymbolTable &symbols) {
@@ -106,7 +71,7 @@ static bool takesRows(OpOperand &use, SymbolTable &symbols) {
   if (!isComputeCommand(op))
     return false;
   if (auto call = dyn_cast<CallOp>(op))
-    return takesRows(call, use.getOperandNumber());
+    return walksRows(call.getCallee(), call.getParams().getValue(), use.getOperandNumber());
   auto launch = dyn_cast<LaunchOp>(op);
   return launch && walksRows(launch, symbols);
 }
@@ -206,9 +171,10 @@ struct AlignRows : mlir::ds::impl::AlignRowsBase<AlignRows> {
     SymbolTable symbols(module);
     for (func::FuncOp func : module.getOps<func::FuncOp>())
       for (AllocOp alloc : llvm::make_early_inc_range(func.getOps<AllocOp>()))
-        if (std::optional<Rows> rows = findRows(alloc.getBuffer().getType());
-            rows && isOfRows(alloc, *rows, symbols))
-          layApart(alloc, *rows);
+        if (const BufferType type = alloc.getBuffer().getType(); type.getSpace() == Space::Device)
+          if (const std::optional<Rows> rows = findRowsApart(type.getTensor());
+              rows && isOfRows(alloc, *rows, symbols))
+            layApart(alloc, *rows);
     renewKernels(module, symbols);
   }
 };

@@ -77,15 +77,6 @@ void BufferTable::addArguments(SymbolTable &symbols) {
   }
 }
 
-FlatSymbolRefAttr mlir::ds::becomesState(func::FuncOp func, Value value) {
-  for (OpOperand &use : value.getUses())
-    if (isa<func::ReturnOp>(use.getOwner()))
-      if (auto state =
-              func.getResultAttrOfType<FlatSymbolRefAttr>(use.getOperandNumber(), DsDialect::kStateAttr))
-        return state;
-  return {};
-}
-
 std::optional<unsigned> BufferTable::lastReadOf(Attribute state) const {
   auto read = stateLastRead.find(state);
   return read == stateLastRead.end() ? std::nullopt : std::optional(read->second);

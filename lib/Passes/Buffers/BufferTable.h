@@ -9,6 +9,7 @@
 #ifndef DS_LIB_PASSES_BUFFERS_BUFFERTABLE_H
 #define DS_LIB_PASSES_BUFFERS_BUFFERTABLE_H
 
+#include "Support/StatePlaces.h"
 #include "ds/Dialect/Ds.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -20,9 +21,6 @@ inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(
 
 /// The buffer type of `value`.
 inline BufferType bufferType(Value value) { return cast<BufferType>(value.getType()); }
-
-/// The state that `value` becomes when `func` returns, or null.
-FlatSymbolRefAttr becomesState(func::FuncOp func, Value value);
 
 class BufferTable {
 public:

@@ -12,26 +12,6 @@ DyingOperands::DyingOperands(FusedOp op, const BufferTable &table) : op(op), tab
     ++sharers[table.rootOf(table.at(input))];
 }
 
-/// How well the buffer of `input` suits what `result` gives, from 0, which is best, to 3: a state that was
-/// moved here takes its new value back, and other values leave such buffers to those. A state's own place is
-/// there anyway.
-unsigned DyingOperands::rankOf(Value input, OpResult result) const {
-  if (isa<BlockArgument>(table.rootOf(table.at(input))))
-    return 1;
-  auto from = input.getDefiningOp<MoveOp>();
-  auto argument = from ? dyn_cast<BlockArgument>(from->getOperand(0)) : BlockArgument();
-  if (!argument)
-    return 2;
-  auto func = op->getParentOfType<func::FuncOp>();
-  Attribute state = func.getArgAttr(argument.getArgNumber(), DsDialect::kStateAttr);
-  return llvm::any_of(result.getUsers(),
-                      [&](Operation *user) {
-                        return isa<MoveOp>(user) && becomesState(func, user->getResult(0)) == state;
-                      })
-             ? 0
-             : 3;
-}
-
 /// Whether a window of type `part` is all of `root`, in whatever shape.
 static bool isWhole(BufferType part, BufferType root) {
   return part.isContiguous() && part.getSizeInBytes() == root.getSizeInBytes();
@@ -44,7 +24,7 @@ Value DyingOperands::find(OpResult result) const {
   std::array<SmallVector<Value>, 4> inputs; // by rank
   for (Value input : FusedOp(op).getInputs())
     if (input.getType() == type)
-      inputs[rankOf(input, result)].push_back(input);
+      inputs[rankOfPlace(input, isa<BlockArgument>(table.rootOf(table.at(input))), result)].push_back(input);
   for (Value input : llvm::concat<Value>(inputs[0], inputs[1], inputs[2], inputs[3])) {
     Value buffer = table.at(input), root = table.rootOf(buffer);
     if (table.diesAt(input, op) && isWhole(bufferType(buffer), bufferType(root)) &&

@@ -22,8 +22,6 @@ public:
   Value find(OpResult result) const;
 
 private:
-  unsigned rankOf(Value input, OpResult result) const;
-
   FusedOp op;
   const BufferTable &table;
   DenseMap<Value, unsigned> sharers; ///< root buffer -> how many operands lie in it

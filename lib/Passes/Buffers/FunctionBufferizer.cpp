@@ -15,19 +15,13 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-/// Puts `func` in order, and gives the spaces of what is not on the device.
-static DenseMap<Value, Space> prepared(func::FuncOp func) {
-  DenseMap<Value, Space> spaces = dissolveHostRegions(func);
-  return spaces;
-}
-
-FunctionBufferizer::FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels,
-                                       int64_t stagingBytes)
-    : func(func), symbols(symbols), kernels(kernels), table(func, prepared(func)), emitter(func, table),
+FunctionBufferizer::FunctionBufferizer(func::FuncOp func, DenseMap<Value, Space> elsewhere,
+                                       SymbolTable &symbols, KernelTable &kernels, int64_t stagingBytes)
+    : func(func), symbols(symbols), kernels(kernels), table(func, std::move(elsewhere)), emitter(func, table),
       destinations(func, table, emitter, findGradients(func, symbols)),
       staged(func, table, emitter, stagingBytes) {}
 
-FailureOr<bool> FunctionBufferizer::run() {
+FailureOr<Bufferized> FunctionBufferizer::run() {
   table.addArguments(symbols);
   Block &block = func.getBody().front();
   SmallVector<Operation *> tensorOps = llvm::map_to_vector(block, [](Operation &op) { return &op; });
@@ -47,7 +41,7 @@ FailureOr<bool> FunctionBufferizer::run() {
   for (BlockArgument argument : block.getArguments())
     tensors[argument.getArgNumber()] = !isa<BufferType>(argument.getType());
   func.eraseArguments(tensors);
-  return !emitter.hasCopied;
+  return Bufferized{!emitter.hasCopied, staged.getSlots()};
 }
 
 LogicalResult FunctionBufferizer::bufferize(Operation *op) {

@@ -26,16 +26,24 @@
 
 namespace mlir::ds {
 
+/// What a function looks like with buffers.
+struct Bufferized {
+  /// All values lie where they are read or returned: none had to be packed, or put into its state at the end,
+  /// by a copy of its own.
+  bool isWithoutCopies = true;
+  DenseSet<Operation *> staging; ///< the pieces of host memory through which storage is reached
+};
+
 /// A method for each kind of op that has buffers; others say what values lie where.
 class FunctionBufferizer {
 public:
+  /// Of `func`, whose regions of the host are dissolved, with values that are `elsewhere` than on the device.
   /// What moves between storage and the device goes through pieces of host memory of `stagingBytes` bytes.
-  FunctionBufferizer(func::FuncOp func, SymbolTable &symbols, KernelTable &kernels, int64_t stagingBytes);
+  FunctionBufferizer(func::FuncOp func, DenseMap<Value, Space> elsewhere, SymbolTable &symbols,
+                     KernelTable &kernels, int64_t stagingBytes);
 
-  /// Rewrites the function; fails with a diagnostic at the op that has no lowering. Whether all values lie
-  /// where they are read or returned: none had to be packed, or put into its state at the end, by a copy of
-  /// its own.
-  FailureOr<bool> run();
+  /// Rewrites the function; fails with a diagnostic at the op that has no lowering.
+  FailureOr<Bufferized> run();
 
 private:
   LogicalResult bufferize(Operation *op);

@@ -7,13 +7,20 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-int64_t mlir::ds::countValues(func::FuncOp func, const SymbolTable &symbols) {
-  const OpenRegions none;
-  const RecomputeRules rules = RecomputeRules::nothing();
-  const std::vector<int64_t> live = SegmentMemory(func, none, rules, symbols).getLiveBytes();
-  return live.empty() ? 0 : *llvm::max_element(live);
+static LiveBytes mostOf(const ::ds::analysis::StepMemory &memory) {
+  LiveBytes most;
+  for (uint32_t space = 0; space < most.size(); ++space)
+    most[space] = memory.mostBytes(space);
+  return most;
 }
 
-int64_t mlir::ds::countAllocations(func::FuncOp func) {
-  return getMemory(func, LivesUntil::Touched).mostBytes(uint32_t(Space::Device));
+LiveBytes mlir::ds::countValues(func::FuncOp func, const DenseMap<Value, Space> &elsewhere,
+                                const SymbolTable &symbols) {
+  const OpenRegions none;
+  const RecomputeRules rules = RecomputeRules::nothing();
+  return mostOf(SegmentMemory(func, none, rules, symbols, elsewhere).getMemory());
+}
+
+LiveBytes mlir::ds::countAllocations(func::FuncOp func, const DenseSet<Operation *> &staging) {
+  return mostOf(getMemory(func, LivesUntil::Touched, staging));
 }

@@ -39,6 +39,13 @@ Value StagedTransfers::nextStaging(RankedTensorType type, Location loc) {
   return view;
 }
 
+DenseSet<Operation *> StagedTransfers::getSlots() const {
+  DenseSet<Operation *> slots;
+  for (const auto &[element, ring] : staging)
+    slots.insert(ring.slots.begin(), ring.slots.end());
+  return slots;
+}
+
 void StagedTransfers::trim() {
   for (auto &[element, ring] : staging) {
     int64_t units = llvm::divideCeil(ring.elements * elementBytes(element), kUnit);

@@ -28,6 +28,8 @@ public:
       : func(func), table(table), emitter(emitter), stagingBytes(stagingBytes) {}
 
   void transfer(Value from, Value to, Location loc);
+  /// The pieces of host memory that transfers have used.
+  DenseSet<Operation *> getSlots() const;
   /// Leaves staging memory as large as its largest piece, in whole units.
   void trim();
 

@@ -118,7 +118,7 @@ static const analysis::ResidencyWay &wayOf(const ResidencyModel &model, size_t i
 static int64_t deviceBytesOf(const analysis::ResidencyWay &way) {
   int64_t bytes = 0;
   for (const analysis::ResidencyHold &hold : way.holds)
-    if (hold.space == ResidencyModel::kDevice && hold.end > hold.begin)
+    if (hold.space == StepProblem::kDevice && hold.end > hold.begin)
       bytes = std::max(bytes, hold.bytes);
   return bytes;
 }
@@ -152,7 +152,7 @@ static ValueWay describeWay(const ResidencyModel &model, size_t index, int32_t w
       return {HadBy::GatherForStep};
     }
   const bool isOnHost =
-      llvm::any_of(home.holds, [](const auto &hold) { return hold.space == ResidencyModel::kHost; });
+      llvm::any_of(home.holds, [](const auto &hold) { return hold.space == StepProblem::kHost; });
   return {isOnHost ? HadBy::Host : HadBy::Kept};
 }
 

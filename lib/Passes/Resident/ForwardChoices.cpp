@@ -70,7 +70,8 @@ std::vector<uint32_t> ForwardChoices::findOperands(uint32_t index) const {
 void ForwardChoices::findNeeded() {
   for (uint32_t index = isNeeded.size(); index-- > 0;) {
     const ValueMemory &entry = memory.memories[index];
-    if (!entry.isForward || (!entry.isRead && readers[index].empty()))
+    // What is on the host already stays there.
+    if (!entry.isForward || entry.space != Space::Device || (!entry.isRead && readers[index].empty()))
       continue;
     isNeeded[index] = true;
     operands[index] = findOperands(index);

@@ -166,7 +166,7 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
   const std::optional<size_t> ofLosses = best->model->findLosses();
   const bool usesPieces = ofLosses && best->plan.ways[*ofLosses] > 0;
   const bool usesHost = training.offload.activations == OffloadOptions::Activations::Chosen &&
-                        best->plan.peakBytes[1] > best->model->getHostBytes();
+                        best->model->usesHost(best->plan);
   auto isEnough = [](const Choice &choice) {
     return choice.plan.fits && choice.model->countSlowAttention(choice.plan) == 0;
   };

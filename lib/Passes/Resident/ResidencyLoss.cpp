@@ -6,9 +6,7 @@
 // moments of all pieces.
 //
 //===---------------------------------------------------------------------------===//
-#include "ResidencyModel.h"
-
-#include "llvm/Support/MathExtras.h"
+#include "StepProblem.h"
 
 #include <set>
 
@@ -16,28 +14,29 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
-/// What `memory` holds of the device whatever is chosen, as addLiveBytes and addForward have it.
-SmallVector<analysis::ResidencyHold> ResidencyModel::holdsOf(const Segment &segment, uint32_t index) const {
+/// What memory `index` holds of the device whatever is chosen, as StepProblem and ResidencyForward have it.
+static SmallVector<analysis::ResidencyHold> holdsOf(const StepSegment &segment, uint32_t index) {
   const ValueMemory &memory = segment.memory.memories[index];
   SmallVector<analysis::ResidencyHold> holds;
-  auto add = [&](uint32_t begin, uint32_t end) {
-    if (begin < end)
-      holds.push_back({kDevice, memory.bytes, segment.begin + begin, segment.begin + end});
+  auto add = [&](const analysis::ResidencyHold &hold) {
+    if (hold.begin < hold.end)
+      holds.push_back({hold.space, hold.bytes, segment.begin + hold.begin, segment.begin + hold.end});
   };
   if (memory.isSent || memory.isInState)
     return holds;
-  if (memory.isStored && memory.joined < 0)
-    add(memory.begin + memory.isInPlace, memory.end + 1);
+  if (const auto hold = segment.memory.holdUntil(index, memory.end); hold && memory.isStored)
+    add(*hold);
   if (segment.alwaysKept.contains(index))
-    add(memory.isStored ? memory.end + 1 : memory.begin, memory.lastRead + 1);
+    add({StepProblem::kDevice, memory.bytes, memory.isStored ? memory.end + 1 : memory.begin,
+         memory.lastRead + 1});
   return holds;
 }
 
 /// Losses in pieces of `rows` where they offer them; nothing: whole.
-analysis::ResidencyWay ResidencyModel::wayInPieces(std::optional<int64_t> rows) const {
+static analysis::ResidencyWay wayInPieces(const StepProblem &step, std::optional<int64_t> rows) {
   analysis::ResidencyWay way;
   double seconds = 0;
-  for (const Segment &segment : segments)
+  for (const StepSegment &segment : step.segments)
     for (const LossPieces &loss : segment.losses) {
       const bool isWhole = !rows || !llvm::is_contained(loss.offered, *rows);
       for (uint32_t memory : loss.ofPiece)
@@ -48,29 +47,28 @@ analysis::ResidencyWay ResidencyModel::wayInPieces(std::optional<int64_t> rows) 
         }
       if (isWhole)
         continue;
-      seconds += segment.runs * loss.moreSeconds(*rows, costs);
+      seconds += segment.runs * loss.moreSeconds(*rows, step.costs);
       const uint32_t begin = segment.begin + loss.begin;
       for (uint32_t memory : loss.ofAll)
         if (SmallVector<analysis::ResidencyHold> holds = holdsOf(segment, memory);
             !holds.empty() && begin < holds.front().begin)
-          way.holds.push_back({kDevice, holds.front().bytes, begin, holds.front().begin});
-      way.holds.push_back({kDevice, loss.sumBytes, begin, segment.begin + loss.end});
+          way.holds.push_back({StepProblem::kDevice, holds.front().bytes, begin, holds.front().begin});
+      way.holds.push_back({StepProblem::kDevice, loss.sumBytes, begin, segment.begin + loss.end});
     }
-  way.charges.push_back({kCompute, seconds});
+  way.charges.push_back({StepProblem::kCompute, seconds});
   return way;
 }
 
 /// Takes what `loss` holds if it is whole out of what is live whatever is chosen.
-void ResidencyModel::releaseWhole(const Segment &segment, const LossPieces &loss) {
+static void releaseWhole(const StepSegment &segment, const LossPieces &loss, analysis::StepMemory &live) {
   for (uint32_t memory : loss.ofPiece)
     for (const analysis::ResidencyHold &hold : holdsOf(segment, memory))
-      for (uint32_t moment = hold.begin; moment < hold.end; ++moment)
-        problem.spaces[kDevice].liveBytes[moment] -= hold.bytes;
+      live.release(hold);
 }
 
-void ResidencyModel::addLosses() {
+void mlir::ds::addLosses(StepProblem &step) {
   std::set<int64_t, std::greater<>> offered;
-  for (const Segment &segment : segments)
+  for (const StepSegment &segment : step.segments)
     for (const LossPieces &loss : segment.losses)
       offered.insert(loss.offered.begin(), loss.offered.end());
   if (offered.empty())
@@ -78,59 +76,14 @@ void ResidencyModel::addLosses() {
   analysis::ResidencyValue value;
   value.isRead = true;
   ResidencyChoice choice;
-  value.homes.push_back(wayInPieces(std::nullopt));
+  value.homes.push_back(wayInPieces(step, std::nullopt));
   choice.lossRows.push_back(std::nullopt);
   for (int64_t rows : offered) {
-    (limits.isLossOpen ? value.homes : choice.refused).push_back(wayInPieces(rows));
+    (step.limits.isLossOpen ? value.homes : choice.refused).push_back(wayInPieces(step, rows));
     choice.lossRows.push_back(rows);
   }
-  for (const Segment &segment : segments)
+  for (const StepSegment &segment : step.segments)
     for (const LossPieces &loss : segment.losses)
-      releaseWhole(segment, loss);
-  problem.values.push_back(std::move(value));
-  choices.push_back(std::move(choice));
-}
-
-std::optional<size_t> ResidencyModel::findLosses() const {
-  auto found = llvm::find_if(choices, [](const ResidencyChoice &choice) { return choice.isOfLosses(); });
-  return found == choices.end() ? std::nullopt : std::optional<size_t>(found - choices.begin());
-}
-
-CrossEntropyOp ResidencyModel::getLoss() const {
-  const LossPieces *most = nullptr;
-  for (const Segment &segment : segments)
-    for (const LossPieces &loss : segment.losses)
-      if (!most || loss.allRows > most->allRows)
-        most = &loss;
-  return most->loss;
-}
-
-int64_t ResidencyModel::countPieces(int64_t rows) const {
-  int64_t most = 1;
-  for (const Segment &segment : segments)
-    for (const LossPieces &loss : segment.losses)
-      if (llvm::is_contained(loss.offered, rows))
-        most = std::max<int64_t>(most, llvm::divideCeil(loss.allRows, rows));
-  return most;
-}
-
-int64_t ResidencyModel::peakWith(const analysis::ResidencyPlan &plan, size_t index,
-                                 const analysis::ResidencyWay &way) const {
-  const std::vector<int64_t> &live = problem.spaces[kDevice].liveBytes;
-  std::vector<int64_t> changes(live.size() + 1, 0);
-  for (size_t value = 0; value < plan.ways.size(); ++value) {
-    const int32_t chosen = plan.ways[value];
-    if (value != index && chosen == analysis::kNotHad)
-      continue;
-    const analysis::ResidencyValue &of = problem.values[value];
-    for (const analysis::ResidencyHold &hold : value == index                    ? way.holds
-                                               : chosen == analysis::kRecomputed ? of.recompute->holds
-                                                                                 : of.homes[chosen].holds)
-      if (hold.space == kDevice)
-        changes[hold.begin] += hold.bytes, changes[hold.end] -= hold.bytes;
-  }
-  int64_t held = 0, most = 0;
-  for (size_t moment = 0; moment < live.size(); ++moment)
-    most = std::max(most, live[moment] + (held += changes[moment]));
-  return most;
+      releaseWhole(segment, loss, step.live);
+  step.add(std::move(value), std::move(choice));
 }

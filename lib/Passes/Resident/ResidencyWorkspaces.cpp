@@ -4,7 +4,7 @@
 // bytes; those of attention's gradient are a choice, from pieces of the usual size down to none.
 //
 //===---------------------------------------------------------------------------------===//
-#include "ResidencyModel.h"
+#include "StepProblem.h"
 
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
@@ -39,8 +39,8 @@ static int64_t forwardBytes(AttentionOp op, uint64_t usual) {
 
 /// Attention's gradient is computed in pieces of the usual size or smaller ones, which ds-assign-workspaces
 /// takes where there is no room for larger ones; where there is none for the smallest, by other kernels.
-void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_t moment) {
-  const Segment &segment = segments[index];
+static void addPieces(StepProblem &step, AttentionGradOp gradient, uint32_t index, uint32_t moment) {
+  const StepSegment &segment = step.segments[index];
   if (tensorType(gradient.getQuery()).getElementTypeBitWidth() != 16 || hasScoreForm(gradient) ||
       lacksGradientEngine(gradient))
     return; // cuDNN is not asked for it
@@ -48,8 +48,8 @@ void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_
   const ::ds::rt::AttentionForm form = attentionForm(gradient, /*isGradient=*/true);
   analysis::ResidencyValue value;
   value.isRead = true;
-  int64_t last = kNoLimit;
-  for (uint64_t piece = std::max<uint64_t>(1, limits.attentionBytes); piece > 0;
+  int64_t last = StepProblem::kNoLimit;
+  for (uint64_t piece = std::max<uint64_t>(1, step.limits.attentionBytes); piece > 0;
        piece = llvm::bit_floor(piece) / 2) {
     auto pieces = ::ds::rt::attentionPieces(sizes, form, piece);
     if (!pieces)
@@ -60,26 +60,26 @@ void ResidencyModel::addPieces(AttentionGradOp gradient, uint32_t index, uint32_
     last = bytes;
     double count = double(sizes.batch / pieces->batch) * double(sizes.groups / pieces->groups);
     const uint32_t at = segment.begin + moment;
-    value.homes.push_back(
-        {{{kDevice, bytes, at, at + 1}}, chargesOf(segment, 0, count * costs.launchSeconds())});
+    value.homes.push_back({{{StepProblem::kDevice, bytes, at, at + 1}},
+                           step.chargesOf(segment, 0, count * step.costs.launchSeconds())});
   }
-  value.homes.push_back({{}, chargesOf(segment, 0, costs.slowAttentionSeconds(gradient))});
-  problem.values.push_back(std::move(value));
-  choices.push_back({index, {}, {}, gradient});
+  value.homes.push_back({{}, step.chargesOf(segment, 0, step.costs.slowAttentionSeconds(gradient))});
+  step.add(std::move(value), {index, {}, {}, gradient});
 }
 
-/// What libraries will be given beside their operands, on a GPU: there budgets are known without asking them.
-void ResidencyModel::addWorkspaces(uint32_t index) {
-  Segment &segment = segments[index];
+void mlir::ds::addWorkspaces(StepProblem &step, uint32_t index) {
+  const StepSegment &segment = step.segments[index];
   const StringRef target = getTarget(segment.func->getParentOfType<ModuleOp>());
   for (uint32_t moment = 0; moment < segment.memory.commands.size(); ++moment) {
-    if (auto product = dyn_cast<MatmulOp>(segment.memory.commands[moment].front()))
-      problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
-          int64_t(blasBytes(tensorType(product.getResult()).getNumElements(), target));
-    if (auto gradient = dyn_cast<AttentionGradOp>(segment.memory.commands[moment].front()))
-      addPieces(gradient, index, moment);
-    if (auto forward = dyn_cast<AttentionOp>(segment.memory.commands[moment].front()))
-      problem.spaces[kDevice].liveBytes[segment.begin + moment] +=
-          forwardBytes(forward, limits.attentionBytes);
+    Operation *op = segment.memory.commands[moment].front();
+    auto hold = [&](int64_t bytes) {
+      step.live.hold({StepProblem::kDevice, bytes, segment.begin + moment, segment.begin + moment + 1});
+    };
+    if (auto product = dyn_cast<MatmulOp>(op))
+      hold(int64_t(blasBytes(tensorType(product.getResult()).getNumElements(), target)));
+    if (auto gradient = dyn_cast<AttentionGradOp>(op))
+      addPieces(step, gradient, index, moment);
+    if (auto forward = dyn_cast<AttentionOp>(op))
+      hold(forwardBytes(forward, step.limits.attentionBytes));
   }
 }

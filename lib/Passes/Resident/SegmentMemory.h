@@ -21,6 +21,7 @@
 
 #include "Fusing/OpenRegions.h"
 #include "RecomputeRules.h"
+#include "ds/Analysis/Memory/StepMemory.h"
 
 #include <limits>
 #include <set>
@@ -41,6 +42,12 @@ OpForm formOf(Operation *op);
 /// The value that `value` is a view of, be it through several; itself where it is none.
 Value rootOf(Value value);
 
+/// The tensor that `value` is, in whatever space; null where it is none.
+RankedTensorType tensorOf(Value value);
+
+/// Bytes of that tensor.
+int64_t byteSize(Value value);
+
 /// Whether what `maker` gives, of forward, is brought again rather than kept for what backward recomputes: it
 /// was gathered, or loaded.
 bool isBroughtAgain(Operation *maker);
@@ -51,6 +58,7 @@ LocalShardOp findPartOf(AllGatherOp gather);
 /// Memory that a value and its views share. Moments are those of the function.
 struct ValueMemory {
   Value value; ///< that is not a view
+  Space space = Space::Device;
   int64_t bytes = 0;
   uint32_t begin = 0; ///< made here
   uint32_t end = 0;   ///< last read by the same direction (forward, or all that comes later)
@@ -71,17 +79,20 @@ struct ValueMemory {
 /// The memory of one segment's values.
 class SegmentMemory {
 public:
-  /// Of `func`, of which `regions` says what one kernel computes. What lies in other spaces takes nothing of
-  /// the device. Its states are among `symbols`.
+  /// Of `func`, of which `regions` says what one kernel computes. Its states are among `symbols`. What a
+  /// region of the host gives is in the host's memory, and what it needs inside is not counted; where such
+  /// regions are dissolved, `elsewhere` says which tensors are not on the device.
   SegmentMemory(func::FuncOp func, const OpenRegions &regions, const RecomputeRules &rules,
-                const SymbolTable &symbols);
+                const SymbolTable &symbols, DenseMap<Value, Space> elsewhere = DenseMap<Value, Space>());
 
   /// Of the memory that `value` lies in; none of arguments and constants.
   std::optional<uint32_t> find(Value value) const;
   uint32_t momentOf(Operation *op) const { return moments.lookup(op); }
-  /// Bytes of the device that the values take at each moment if each is read where it says, and nothing is
-  /// recomputed or moved.
-  std::vector<int64_t> getLiveBytes() const;
+  /// What memory `index` takes until it was read at `end`, of its Space by number; nothing where it lies in
+  /// other memory.
+  std::optional<::ds::analysis::MemoryHold> holdUntil(uint32_t index, uint32_t end) const;
+  /// What the values take of each Space if each is read where it says, and nothing is recomputed or moved.
+  ::ds::analysis::StepMemory getMemory() const;
 
   std::vector<ValueMemory> memories;
   /// What each command computes, by moment: an op, or those of a region.
@@ -97,27 +108,14 @@ private:
   void readBy(Operation &op, OpForm form, Value operand, ValueMemory &memory);
   void followRead(Operation &op, Value operand);
   void followRepeats(Operation &op, ValueMemory &memory);
-  void join(Operation &op);
-  void joinPart(Value value, uint32_t whole);
-  bool endsAt(Operation &op, const ValueMemory &memory) const;
-  bool isWhole(Value operand) const;
-  void shareCollective(Operation &op);
-  void findEnding(const SymbolTable &symbols);
-  void takeOver(uint32_t made, Value operand, Operation &reader);
-  void markInPlace(ArrayRef<Operation *> command);
 
-  func::FuncOp func;
   const OpenRegions &regions;
   const RecomputeRules &rules;
+  DenseMap<Value, Space> elsewhere;
   DenseMap<Value, uint32_t> indices; ///< into memories
   DenseMap<Operation *, uint32_t> moments;
   DenseMap<Operation *, OpForm> forms;
-  DenseSet<Value> ending; ///< arguments: states of the device that end with the function, at their only use
 };
-
-/// Counts in `memory` what will lie between rows that products and losses alone read, as ds-align-rows lays
-/// them.
-void layRowsApart(SegmentMemory &memory);
 
 } // namespace mlir::ds
 

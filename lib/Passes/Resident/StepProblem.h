@@ -1,0 +1,158 @@
+//===- StepProblem.h - A step's choices while they are collected --------------------===//
+//
+// All segments that a step runs stand one behind the other. Each adds what its values take whatever is chosen
+// and what has a choice; who adds what stands in a file of its own:
+//
+//   StepProblem.cpp          the segments: what is in memory, and how long each command takes
+//   ResidencyGathers.cpp     collectives that are under way beside compute; gathered parameters: gathered for
+//                            each use, kept from forward to backward, or for the whole step
+//   ResidencyWorkspaces.cpp  scratch memory: attention's gradient in pieces of the usual size or in smaller
+//   ResidencyForward.cpp     what forward makes and backward reads: kept, recomputed, or on the host
+//   ResidencyLoss.cpp        losses: whole, or in pieces of so many rows
+//
+// What is recomputed of a gathered parameter takes it from the gather of backward: that this is there early
+// is a value as well, which nothing reads but what is recomputed. What has no choice is live: states, inputs,
+// values on their way, workspaces, buffers of collectives under way for twice the time that they should take,
+// where there is memory for that.
+//
+// Example, two segments of 6 and 2 commands: moments 0 to 5 and 7 to 8, and 6 and 9 behind their ends. 1000
+// bytes of states are live in all 10. A value of 64 that is made at 1 and read at 2, where forward ends, is
+// live at both. Backward reads it at 5: that is a choice, to hold 64 bytes in [3, 6) as well, or to spend
+// what it costs to make it again.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_RESIDENT_STEPPROBLEM_H
+#define DS_LIB_PASSES_RESIDENT_STEPPROBLEM_H
+
+#include "ForwardChoices.h"
+#include "LossPieces.h"
+#include "SegmentMemory.h"
+#include "ds/Analysis/Residency/Residency.h"
+#include "ds/Dialect/Training.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <limits>
+
+namespace mlir::ds {
+
+/// The regions of each segment's function, taken apart.
+using OpenSegments = llvm::MapVector<func::FuncOp, OpenRegions>;
+
+struct ResidencyLimits {
+  std::optional<int64_t> memory; ///< bytes; nothing: no limit
+  // DeepSpeed's bounds; 0: none.
+  int64_t maxReuseElements = 0; ///< of what is used between two uses of a kept parameter
+  int64_t maxLiveElements = 0;  ///< of what is gathered at one time
+  int64_t prefetchElements = 0; ///< of what is under way ahead of need
+  uint64_t attentionBytes = 0;  ///< of a piece of attention's gradient on CUDA
+  OffloadOptions offload = {};  ///< what of forward goes to the host
+  bool isLossOpen = false;      ///< whether losses may be made in the pieces that they offer
+  bool isNothingAhead = false;  ///< compute waits for each collective, so that none holds memory beside it
+};
+
+/// What of a step's forward may be recomputed: as RecomputeRules has it for each of its functions.
+struct RecomputePlan {
+  enum class Kind {
+    Cheap,    ///< cheap ops
+    Groups,   ///< all between every `stride`-th narrow value
+    Demanded, ///< what the configuration names, whatever memory there is
+  };
+  Kind kind = Kind::Cheap;
+  int64_t stride = 1;
+  RecomputeOptions demanded = {};
+};
+
+/// What a value of the problem stands for: a value of the forward, a parameter, the workspace of attention's
+/// gradient, or how all losses are made. Nothing of these but a segment: a gather of its backward that is
+/// there early, for what is recomputed.
+struct ResidencyChoice {
+  std::optional<uint32_t> segment; ///< none: a parameter, of several segments
+  std::optional<uint32_t> memory;  ///< of the segment, of a value of the forward
+  StringAttr state;                ///< the parameter
+  Operation *attention = nullptr;  ///< whose workspace it is
+  /// Ways that are not open: how it would be kept, where the configuration has it recomputed or on the host
+  /// instead; in what pieces losses could have been made.
+  std::vector<::ds::analysis::ResidencyWay> refused = {};
+  SmallVector<Stay> stays = {}; ///< of a parameter, by home
+  /// Of losses, by home and then by refused way: rows of a piece, nothing of whole ones.
+  SmallVector<std::optional<int64_t>> lossRows = {};
+
+  bool isOfLosses() const { return !lossRows.empty(); }
+};
+
+/// A segment of the step, and what of it is in the problem.
+struct StepSegment {
+  func::FuncOp func;
+  std::unique_ptr<RecomputeRules> rules; ///< has an address of its own: `memory` asks it
+  SegmentMemory memory;
+  uint32_t begin; ///< its first moment in the problem
+  double runs;
+  std::vector<double> seconds = {};      ///< of each of its moments
+  DenseMap<uint32_t, uint32_t> values{}; ///< memory -> value of the problem
+  DenseSet<uint32_t> alwaysKept{};       ///< memories that have no choice
+  DenseMap<uint32_t, uint32_t> early{};  ///< memory of a gather of backward -> value: it is there early
+  std::vector<LossPieces> losses{};
+};
+
+/// The uses of one parameter's gathers.
+struct GatheredUses {
+  int64_t bytes = 0, elements = 0;
+  double seconds = 0;
+  bool isLoaded = false;                           ///< its shard, from another space
+  std::vector<std::pair<uint32_t, uint32_t>> uses; ///< segment, memory; in order
+};
+
+struct StepProblem {
+  // Spaces and resources of the problem.
+  static constexpr uint32_t kDevice = 0, kHost = 1, kElements = 2, kSpaces = 3;
+  static constexpr uint32_t kCompute = 0, kLink = 1, kStoring = 2, kLoading = 3, kCopying = 4, kResources = 5;
+  static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+
+  /// Of `module`, without segments and values.
+  StepProblem(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits);
+
+  /// Adds `func`, the regions of which are `regions`, with what it takes whatever is chosen.
+  void addSegment(func::FuncOp func, const OpenRegions &regions, const RecomputePlan &recompute,
+                  const SymbolTable &symbols);
+  /// Adds a value; returns its number.
+  uint32_t add(::ds::analysis::ResidencyValue value, ResidencyChoice choice);
+  /// Gives the problem's spaces what is live in them. Nothing is added behind that.
+  void close();
+
+  /// Whether anything of forward may go to the host, so that its copies count.
+  bool usesHost() const;
+  /// What more seconds of compute in forward and in backward of `segment` cost, compute itself first.
+  std::vector<::ds::analysis::ResidencyCharge> chargesOf(const StepSegment &segment, double forward,
+                                                         double backward) const;
+
+  const ValueCosts costs;
+  const ResidencyLimits limits;
+  ::ds::analysis::ResidencyProblem problem;
+  std::vector<ResidencyChoice> choices; ///< as problem.values
+  std::vector<StepSegment> segments;
+  llvm::MapVector<StringAttr, GatheredUses> gathers;
+  ::ds::analysis::StepMemory live{kSpaces}; ///< whatever is chosen
+  int64_t numGroups = 0;                    ///< groups or layers in the longest forward
+};
+
+/// Lets collectives of the last segment of `step` be under way beside compute: gathers are issued ahead of
+/// need and reductions waited for behind them. Notes the uses of gathered parameters.
+void delayCollectives(StepProblem &step);
+/// Adds how long each gathered parameter stays.
+void addGathers(StepProblem &step, const SymbolTable &symbols);
+/// What is recomputed of a parameter that was `gathered` for forward takes it from the gather of backward,
+/// which is there from `moment` of `segment` on then, until it would be needed: a value of the problem that
+/// is had where anything of that is recomputed. None where backward gathers no such parameter, or not later.
+std::optional<uint32_t> addEarly(StepProblem &step, uint32_t segment, Value gathered, uint32_t moment);
+/// Adds what libraries will be given beside their operands in `segment`, on a GPU: there budgets are known
+/// without asking them.
+void addWorkspaces(StepProblem &step, uint32_t segment);
+/// Adds what forward of `segment` makes and backward reads.
+void addForward(StepProblem &step, uint32_t segment);
+/// Adds how losses are made, where they offer more than one way.
+void addLosses(StepProblem &step);
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RESIDENT_STEPPROBLEM_H
