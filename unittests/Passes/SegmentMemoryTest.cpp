@@ -218,6 +218,61 @@ TEST_F(SegmentMemory, CountsTheHostBesideTheDevice) {
   EXPECT_FALSE(model.usesHost(*::ds::analysis::solveResidency(model.problem)));
 }
 
+// As a rotary embedding has it: two halves of what a product gives are changed and joined again, and backward
+// reads the whole. It reads the second half by itself as well where `read` says so.
+static std::string joinedHalves(bool isRead) {
+  return std::string(R"mlir(
+  func.func @last(%x: tensor<8x8xf32> {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward>} {
+    %p = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+    %left = ds.slice %p offsets [0, 0] strides [1, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %right = ds.slice %p offsets [4, 0] strides [1, 1] {ds.work = #ds.work<forward>} : tensor<8x8xf32> -> tensor<4x8xf32>
+    %first = ds.neg %right {ds.work = #ds.work<forward>} : tensor<4x8xf32>
+    %second = ds.exp %left {ds.work = #ds.work<forward>} : tensor<4x8xf32>
+    %whole = ds.concat %first, %second dim 0 {ds.work = #ds.work<forward>} : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<8x8xf32>
+    %q = ds.matmul %whole, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+    %k = ds.matmul %p, %q {ds.work = #ds.work<backward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+    %g = ds.matmul %whole, %k {ds.work = #ds.work<backward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+)mlir") +
+         (isRead ? R"mlir(
+    %s = ds.mul %second, %second {ds.work = #ds.work<backward>} : tensor<4x8xf32>
+    %t = ds.matmul %s, %g {ds.work = #ds.work<backward>} : tensor<4x8xf32>, tensor<8x8xf32> -> tensor<4x8xf32>
+)mlir"
+                 : "") +
+         "return }";
+}
+
+/// The problem's value that stands for the result of `op`.
+static const ::ds::analysis::ResidencyValue &valueOf(const dialect::ResidencyModel &model, Operation *op) {
+  for (size_t index = 0; index < model.choices.size(); ++index)
+    if (model.valueOf(index) == op->getResult(0))
+      return model.problem.values[index];
+  static const ::ds::analysis::ResidencyValue none;
+  ADD_FAILURE() << "no value stands for " << op->getName().getStringRef().str();
+  return none;
+}
+
+/// To keep a half would keep all of what it lies in, which may as well be kept then.
+TEST_F(SegmentMemory, KeepsNoPartForTheJoinAlone) {
+  read(joinedHalves(false));
+  const dialect::ResidencyModel model = makeModel({}, {});
+  EXPECT_TRUE(valueOf(model, *func.getOps<dialect::ExpOp>().begin()).homes.empty());
+  const auto &whole = valueOf(model, *func.getOps<dialect::ConcatOp>().begin());
+  ASSERT_EQ(whole.homes.size(), 1u);
+  EXPECT_EQ(whole.homes[0].holds[0].bytes, 256);
+  EXPECT_EQ(whole.operands.size(), 2u);
+}
+
+TEST_F(SegmentMemory, CountsAKeptPartAsTheJoinInWhichItLies) {
+  read(joinedHalves(true));
+  const dialect::ResidencyModel model = makeModel({}, {});
+  const auto &part = valueOf(model, *func.getOps<dialect::ExpOp>().begin());
+  ASSERT_EQ(part.homes.size(), 1u);
+  const ::ds::analysis::ResidencyHold &hold = part.homes[0].holds[0];
+  EXPECT_EQ(hold.bytes, 256) << "and not 128";
+  EXPECT_EQ(hold.begin, memory->momentOf(*std::next(func.getOps<dialect::MatmulOp>().begin())) + 1);
+  EXPECT_EQ(hold.end, memory->momentOf(*func.getOps<dialect::MulOp>().begin()) + 1);
+}
+
 TEST_F(SegmentMemory, GathersAgainBehindTheUseBefore) {
   read(kGathers);
   const std::vector<int64_t> live = liveBytes({});

@@ -152,6 +152,15 @@ double ForwardChoices::storedBytes(uint32_t index) const {
   return bytes;
 }
 
+/// Whether `index` is read for a join in whose memory it lies, and for nothing else: what keeps it keeps the
+/// join's memory, and so the join may as well be kept.
+bool ForwardChoices::isOnlyJoined(uint32_t index) const {
+  const ValueMemory &entry = memory.memories[index];
+  return entry.joined >= 0 && !entry.isRead &&
+         readers[index] == std::vector<uint32_t>{uint32_t(entry.joined)} &&
+         isa<ConcatOp>(memory.memories[entry.joined].value.getDefiningOp());
+}
+
 ForwardChoice ForwardChoices::describe(uint32_t index) const {
   const ValueMemory &entry = memory.memories[index];
   Operation *maker = entry.value.getDefiningOp();
@@ -163,7 +172,7 @@ ForwardChoice ForwardChoices::describe(uint32_t index) const {
     return choice;
   choice.operands = operands[index];
   // Each kernel has its own copy of what is free: only a call makes it a value to be kept.
-  choice.canKeep = form != OpForm::Free || entry.isReadByCall;
+  choice.canKeep = (form != OpForm::Free || entry.isReadByCall) && !isOnlyJoined(index);
   if (choice.canKeep && !rules.isNamed(maker) && privateBytes(index) >= entry.bytes) {
     choice.canRecompute = false, choice.operands.clear();
     return choice;

@@ -32,6 +32,7 @@ private:
   std::set<uint32_t> privateOf(uint32_t memory) const;
   int64_t privateBytes(uint32_t memory) const;
   double storedBytes(uint32_t memory) const;
+  bool isOnlyJoined(uint32_t memory) const;
   ForwardChoice describe(uint32_t memory) const;
 
   bool mayRecompute(uint32_t memory) const;

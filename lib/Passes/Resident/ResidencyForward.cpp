@@ -25,20 +25,26 @@ class ForwardValues {
 public:
   ForwardValues(StepProblem &step, uint32_t index)
       : step(step), index(index), segment(step.segments[index]) {}
+  /// Whether there is more than one way, or none that is always taken.
+  bool isOpen(const ForwardChoice &choice) const;
+  /// Holds what is kept whatever is chosen.
+  void keep(const ForwardChoice &choice);
+  /// Adds what is open. Requires that all that is always kept is held.
   void add(const ForwardChoice &choice);
 
 private:
   HostUse hostUseOf(const ValueMemory &memory) const;
   analysis::ResidencyHold holdOf(const ValueMemory &memory, uint32_t begin, uint32_t end) const;
-  analysis::ResidencyHold keptHoldOf(const ValueMemory &memory) const;
+  analysis::ResidencyHold holdOfKept(uint32_t memory) const;
   bool isOfLoss(uint32_t memory) const;
   analysis::ResidencyWay wayByHost(const ForwardChoice &choice) const;
-  void addChoice(const ForwardChoice &choice);
   void addRecompute(const ForwardChoice &choice, analysis::ResidencyValue &value);
 
   StepProblem &step;
   uint32_t index;
   StepSegment &segment;
+  DenseMap<uint32_t, uint32_t> heldUntil; ///< by memory that is in no other: the moment of the problem up to
+                                          ///< which it is held, for what is always kept of it
 };
 } // namespace
 
@@ -62,19 +68,20 @@ HostUse ForwardValues::hostUseOf(const ValueMemory &memory) const {
   return offload.activations == Activations::Chosen ? HostUse::May : HostUse::No;
 }
 
-/// From its last use in forward on, or from where it is made if forward has it in no memory.
-static uint32_t keptFrom(const ValueMemory &memory) {
-  return memory.isStored ? memory.end + 1 : memory.begin;
-}
-
 /// `memory` at moments [begin, end) of the segment; none where they end before they begin.
 analysis::ResidencyHold ForwardValues::holdOf(const ValueMemory &memory, uint32_t begin, uint32_t end) const {
   return {StepProblem::kDevice, memory.bytes, segment.begin + begin, segment.begin + std::max(begin, end)};
 }
 
-/// What it takes beside what forward takes for it to stay up to its last reader.
-analysis::ResidencyHold ForwardValues::keptHoldOf(const ValueMemory &memory) const {
-  return holdOf(memory, keptFrom(memory), memory.lastRead + 1);
+/// What it takes beside what forward takes, and what is always kept, for memory `index` to stay up to its
+/// last reader: of a part of a join all of the join, in whose memory it lies.
+analysis::ResidencyHold ForwardValues::holdOfKept(uint32_t index) const {
+  const uint32_t in = segment.memory.wholeOf(index);
+  const ValueMemory &whole = segment.memory.memories[in];
+  analysis::ResidencyHold hold = holdOf(whole, whole.isStored ? whole.end + 1 : whole.begin,
+                                        segment.memory.memories[index].lastRead + 1);
+  hold.begin = std::min(hold.end, std::max(hold.begin, heldUntil.lookup(in)));
+  return hold;
 }
 
 /// On the host from its last use in forward until shortly before the first in backward, and on the device for
@@ -82,7 +89,7 @@ analysis::ResidencyHold ForwardValues::keptHoldOf(const ValueMemory &memory) con
 analysis::ResidencyWay ForwardValues::wayByHost(const ForwardChoice &choice) const {
   const ValueMemory &memory = segment.memory.memories[choice.memory];
   const double copy = step.costs.hostCopySeconds(double(memory.bytes));
-  uint32_t begin = keptFrom(memory), end = memory.lastRead + 1;
+  uint32_t begin = memory.isStored ? memory.end + 1 : memory.begin, end = memory.lastRead + 1;
   uint32_t gone = begin, back = memory.firstRead;
   for (double passed = 0; gone < memory.firstRead && passed < copy; ++gone)
     passed += segment.seconds[gone];
@@ -116,15 +123,14 @@ void ForwardValues::addRecompute(const ForwardChoice &choice, analysis::Residenc
       value.operands.push_back(*early);
 }
 
-/// A value that `choice` leaves a choice.
-void ForwardValues::addChoice(const ForwardChoice &choice) {
+void ForwardValues::add(const ForwardChoice &choice) {
   const ValueMemory &memory = segment.memory.memories[choice.memory];
   analysis::ResidencyValue value;
   value.isRead = memory.isRead;
   const HostUse host = hostUseOf(memory);
   std::vector<analysis::ResidencyWay> refused;
   if (choice.canKeep) {
-    analysis::ResidencyWay kept{{keptHoldOf(memory)},
+    analysis::ResidencyWay kept{{holdOfKept(choice.memory)},
                                 step.chargesOf(segment, choice.writeSeconds, choice.readSeconds)};
     const bool isRecomputed = choice.canRecompute && choice.mustRecompute;
     if (isRecomputed || host == HostUse::Must)
@@ -147,14 +153,19 @@ bool ForwardValues::isOfLoss(uint32_t memory) const {
                       [&](const LossPieces &loss) { return llvm::is_contained(loss.ofPiece, memory); });
 }
 
-void ForwardValues::add(const ForwardChoice &choice) {
+bool ForwardValues::isOpen(const ForwardChoice &choice) const {
   const ValueMemory &memory = segment.memory.memories[choice.memory];
   const bool canRecompute =
       choice.canRecompute && (choice.mustRecompute || !choice.canKeep || !isOfLoss(choice.memory));
-  if (canRecompute || !memory.isRead || hostUseOf(memory) != HostUse::No)
-    return addChoice(choice);
-  segment.alwaysKept.insert(choice.memory);
-  step.live.hold(keptHoldOf(memory));
+  return canRecompute || !memory.isRead || hostUseOf(memory) != HostUse::No;
+}
+
+void ForwardValues::keep(const ForwardChoice &choice) {
+  const analysis::ResidencyHold hold = holdOfKept(choice.memory);
+  segment.alwaysKept[choice.memory] = hold;
+  step.live.hold(hold);
+  uint32_t &until = heldUntil[segment.memory.wholeOf(choice.memory)];
+  until = std::max(until, hold.end);
 }
 
 void mlir::ds::addForward(StepProblem &step, uint32_t index) {
@@ -162,5 +173,9 @@ void mlir::ds::addForward(StepProblem &step, uint32_t index) {
   const StepSegment &segment = step.segments[index];
   const ForwardChoices forward(segment.memory, *segment.rules, step.costs);
   for (const ForwardChoice &choice : forward.choices)
-    values.add(choice);
+    if (!values.isOpen(choice))
+      values.keep(choice);
+  for (const ForwardChoice &choice : forward.choices)
+    if (values.isOpen(choice))
+      values.add(choice);
 }

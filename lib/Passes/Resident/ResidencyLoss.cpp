@@ -26,9 +26,9 @@ static SmallVector<analysis::ResidencyHold> holdsOf(const StepSegment &segment, 
     return holds;
   if (const auto hold = segment.memory.holdUntil(index, memory.end); hold && memory.isStored)
     add(*hold);
-  if (segment.alwaysKept.contains(index))
-    add({StepProblem::kDevice, memory.bytes, memory.isStored ? memory.end + 1 : memory.begin,
-         memory.lastRead + 1});
+  if (const auto kept = segment.alwaysKept.find(index);
+      kept != segment.alwaysKept.end() && kept->second.begin < kept->second.end)
+    holds.push_back(kept->second);
   return holds;
 }
 

@@ -186,6 +186,12 @@ void SegmentMemory::followReads(Operation &op) {
     followRead(op, operand);
 }
 
+uint32_t SegmentMemory::wholeOf(uint32_t index) const {
+  while (memories[index].joined >= 0)
+    index = uint32_t(memories[index].joined);
+  return index;
+}
+
 std::optional<analysis::MemoryHold> SegmentMemory::holdUntil(uint32_t index, uint32_t end) const {
   const ValueMemory &memory = memories[index];
   if (memory.joined >= 0 || memory.isInState)

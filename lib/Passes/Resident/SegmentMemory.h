@@ -88,6 +88,8 @@ public:
   /// Of the memory that `value` lies in; none of arguments and constants.
   std::optional<uint32_t> find(Value value) const;
   uint32_t momentOf(Operation *op) const { return moments.lookup(op); }
+  /// The memory that memory `index` lies in, be it through several joins; itself where it lies in none.
+  uint32_t wholeOf(uint32_t index) const;
   /// What memory `index` takes until it was read at `end`, of its Space by number; nothing where it lies in
   /// other memory.
   std::optional<::ds::analysis::MemoryHold> holdUntil(uint32_t index, uint32_t end) const;

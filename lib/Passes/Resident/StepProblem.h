@@ -88,10 +88,10 @@ struct StepSegment {
   SegmentMemory memory;
   uint32_t begin; ///< its first moment in the problem
   double runs;
-  std::vector<double> seconds = {};      ///< of each of its moments
-  DenseMap<uint32_t, uint32_t> values{}; ///< memory -> value of the problem
-  DenseSet<uint32_t> alwaysKept{};       ///< memories that have no choice
-  DenseMap<uint32_t, uint32_t> early{};  ///< memory of a gather of backward -> value: it is there early
+  std::vector<double> seconds = {};                            ///< of each of its moments
+  DenseMap<uint32_t, uint32_t> values{};                       ///< memory -> value of the problem
+  DenseMap<uint32_t, ::ds::analysis::MemoryHold> alwaysKept{}; ///< memories that have no choice, for that
+  DenseMap<uint32_t, uint32_t> early{}; ///< memory of a gather of backward -> value: it is there early
   std::vector<LossPieces> losses{};
 };
 
