@@ -350,10 +350,33 @@ LogicalResult classify(Block &block, KernelClass &result, std::string *reason) {
   return classify(body.ops, body.outputs, result, reason);
 }
 
+std::optional<ArrayRef<int64_t>> uniformShape(Block &block) {
+  ValueRange outputs = block.getTerminator()->getOperands();
+  if (outputs.empty())
+    return std::nullopt;
+  ArrayRef<int64_t> shape = cast<RankedTensorType>(outputs.front().getType()).getShape();
+  auto hasShape = [&](Value value) { return cast<RankedTensorType>(value.getType()).getShape() == shape; };
+  auto isScalar = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; };
+  auto isEither = [&](Value value) { return hasShape(value) || isScalar(value); };
+  if (shape.empty() || !llvm::all_of(outputs, hasShape) || !llvm::all_of(block.getArguments(), isEither))
+    return std::nullopt;
+  for (Operation &op : block.without_terminator()) {
+    auto constant = dyn_cast<ConstantOp>(op);
+    const bool isUniform = isa<ScalarBodyOpInterface>(op) ||
+                           (constant && isa<SplatElementsAttr>(constant.getValue())) ||
+                           (isa<BroadcastOp>(op) && isScalar(op.getOperand(0)));
+    if (!isUniform || !isEither(op.getResult(0)))
+      return std::nullopt;
+  }
+  return shape;
+}
+
 bool mayShareMemory(Block &block, unsigned argument, unsigned output) {
   Body body = bodyOf(block);
   if (block.getArgument(argument).getType() != body.outputs[output].getType())
     return false;
+  if (uniformShape(block)) // each read is of the element that is written: of most updates, and there are many
+    return true;
   Layout layout;
   llvm::append_range(layout.inputs, block.getArguments());
   for (Type type : llvm::concat<Type>(llvm::to_vector(block.getArgumentTypes()),

@@ -30,6 +30,7 @@
 #define DS_CODEGEN_KERNELCLASS_H
 
 #include "ds/Dialect/Ds.h"
+#include <optional>
 #include <string>
 
 namespace mlir::ds {
@@ -51,6 +52,10 @@ LogicalResult classify(ArrayRef<Operation *> ops, ArrayRef<Value> outputs, Kerne
 
 /// Classifies the body of a ds.fused or ds.kernel.
 LogicalResult classify(Block &body, KernelClass &result, std::string *reason = nullptr);
+
+/// The shape that all values of `body`, of a ds.fused, have but for scalars that are repeated to it; nullopt
+/// when it does anything but treat all elements alike.
+std::optional<ArrayRef<int64_t>> uniformShape(Block &body);
 
 /// True when output `output` of a ds.fused or ds.kernel body may be written over the memory of block argument
 /// `argument`, both being contiguous and of one type: every read of the argument is of the element that the

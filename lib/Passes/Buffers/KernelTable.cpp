@@ -1,35 +1,12 @@
 //===- KernelTable.cpp - One symbol for equal kernels ----------------------------===//
 #include "KernelTable.h"
 
+#include "ds/Codegen/KernelClass.h"
+
 #include "mlir/IR/IRMapping.h"
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// The shape that all values of `fused` have but for scalars that are repeated to it; nullopt when the body
-/// does anything but treat all elements alike.
-static std::optional<ArrayRef<int64_t>> uniformShape(FusedOp fused) {
-  if (fused.getNumResults() == 0)
-    return std::nullopt;
-  ArrayRef<int64_t> shape = cast<RankedTensorType>(fused.getResult(0).getType()).getShape();
-  if (shape.empty())
-    return std::nullopt;
-  auto hasShape = [&](Value value) { return cast<RankedTensorType>(value.getType()).getShape() == shape; };
-  auto isScalar = [](Value value) { return cast<RankedTensorType>(value.getType()).getRank() == 0; };
-  for (BlockArgument argument : fused.getBody().getArguments())
-    if (!hasShape(argument) && !isScalar(argument))
-      return std::nullopt;
-  for (Operation &op : fused.getBody().front().without_terminator()) {
-    auto constant = dyn_cast<ConstantOp>(op);
-    bool isUniform = isa<ScalarBodyOpInterface>(op) ||
-                     (constant && isa<SplatElementsAttr>(constant.getValue())) ||
-                     (isa<BroadcastOp>(op) && isScalar(op.getOperand(0)));
-    if (!isUniform || (!hasShape(op.getResult(0)) && !isScalar(op.getResult(0))))
-      return std::nullopt;
-  }
-  return llvm::all_of(fused.getBody().front().getTerminator()->getOperands(), hasShape) ? std::optional(shape)
-                                                                                        : std::nullopt;
-}
 
 /// `type` over `?` elements, or itself for scalars.
 static RankedTensorType anySize(Type type) {
@@ -60,6 +37,24 @@ static void cloneUniformBody(FusedOp fused, Region &region) {
   }
 }
 
+/// What `kernel` computes but for what its values are called, as one number.
+static size_t hashOf(KernelOp kernel) {
+  llvm::hash_code hash = llvm::hash_combine(kernel.getNumInputs(), kernel.getBuffers());
+  for (Operation &op : kernel.getBody().front())
+    hash =
+        llvm::hash_combine(hash, OperationEquivalence::computeHash(&op, OperationEquivalence::ignoreHashValue,
+                                                                   OperationEquivalence::ignoreHashValue,
+                                                                   OperationEquivalence::IgnoreLocations));
+  return hash;
+}
+
+/// Whether `a` and `b` compute the same on the same buffers.
+static bool areEqual(KernelOp a, KernelOp b) {
+  return a.getNumInputs() == b.getNumInputs() && a.getBuffers() == b.getBuffers() &&
+         OperationEquivalence::isRegionEquivalentTo(&a.getBody(), &b.getBody(),
+                                                    OperationEquivalence::IgnoreLocations);
+}
+
 /// True when every buffer is contiguous.
 static bool areContiguous(TypeRange buffers) {
   return llvm::all_of(buffers, [](Type type) { return cast<BufferType>(type).isContiguous(); });
@@ -73,7 +68,8 @@ KernelTable::KernelTable(ModuleOp module) : module(module) {
 
 KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  std::optional<ArrayRef<int64_t>> shape = areContiguous(buffers) ? uniformShape(fused) : std::nullopt;
+  std::optional<ArrayRef<int64_t>> shape =
+      areContiguous(buffers) ? uniformShape(fused.getBody().front()) : std::nullopt;
   SmallVector<Attribute> types;
   for (Type type : buffers) {
     auto buffer = cast<BufferType>(type);
@@ -90,22 +86,22 @@ KernelUse KernelTable::getKernel(FusedOp fused, TypeRange buffers) {
   else
     fused.getBody().cloneInto(&kernel.getBody(), *std::make_unique<IRMapping>());
 
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  kernel->print(stream, OpPrintingFlags().useLocalScope().enableDebugInfo(false));
-  FlatSymbolRefAttr &symbol = known[text];
-  if (symbol) {
+  SmallVector<KernelOp, 1> &alike = known[hashOf(kernel)];
+  auto equal = llvm::find_if(alike, [&](KernelOp other) { return areEqual(other, kernel); });
+  if (equal != alike.end()) {
     kernel.erase();
+    kernel = *equal;
   } else {
     std::string name;
     do
       name = "kernel_" + std::to_string(nextNumber++);
     while (taken.contains(name));
     kernel.setSymName(name);
-    symbol = FlatSymbolRefAttr::get(builder.getContext(), name);
+    alike.push_back(kernel);
   }
   int64_t elements = 1;
   for (int64_t size : shape.value_or(ArrayRef<int64_t>{}))
     elements *= size;
-  return {symbol, shape ? builder.getDenseI64ArrayAttr(elements) : DenseI64ArrayAttr()};
+  return {FlatSymbolRefAttr::get(kernel),
+          shape ? builder.getDenseI64ArrayAttr(elements) : DenseI64ArrayAttr()};
 }

@@ -10,7 +10,7 @@
 
 #include "ds/Dialect/Ds.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace mlir::ds {
@@ -31,9 +31,9 @@ public:
 
 private:
   ModuleOp module;
-  llvm::StringMap<FlatSymbolRefAttr> known; ///< by the kernel's text
-  llvm::StringSet<> taken;                  ///< symbols of the module: a parameter may be called kernel_0
-  unsigned nextNumber = 0;                  ///< of the next kernel's name
+  DenseMap<size_t, SmallVector<KernelOp, 1>> known; ///< by a hash of what they compute
+  llvm::StringSet<> taken; ///< symbols of the module: a parameter may be called kernel_0
+  unsigned nextNumber = 0; ///< of the next kernel's name
 };
 
 } // namespace mlir::ds
