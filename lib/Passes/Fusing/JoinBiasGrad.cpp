@@ -87,6 +87,25 @@ namespace {
 /// One or two launches, of which the first adds up rows of its input and the last gives the sums.
 using SumLaunches = SmallVector<LaunchOp, 2>;
 
+/// Where ops stand in a block. A block numbers all its ops anew when it is asked behind a move.
+class Places {
+public:
+  Places() = default;
+  explicit Places(Block &block) {
+    for (auto [index, op] : llvm::enumerate(block))
+      places[&op] = 2 * int64_t(index);
+  }
+  bool isBefore(Operation *a, Operation *b) const { return places.at(a) < places.at(b); }
+  /// Notes that `op` has come right before `other`, among others of which nobody asks.
+  void moveBefore(Operation *op, Operation *other) {
+    op->moveBefore(other);
+    places[op] = places.at(other) - 1;
+  }
+
+private:
+  DenseMap<Operation *, int64_t> places;
+};
+
 /// Finds such products, and lets them name the sums of a factor.
 class Joiner {
 public:
@@ -95,12 +114,13 @@ public:
 
 private:
   void findSums(LaunchOp last);
-  bool joinIn(CallOp product, ::ds::rt::Summed summed) const;
+  bool joinIn(CallOp product, ::ds::rt::Summed summed);
   SumLaunches findLaunches(CallOp product, ::ds::rt::Summed summed) const;
 
   SymbolTable symbols;
   /// Memory -> those that add up something in it, in block order: each product asks for its own alone.
   DenseMap<Value, SmallVector<SumLaunches, 1>> sums;
+  Places places;
 };
 } // namespace
 
@@ -181,10 +201,10 @@ static bool isUntouchedUntil(CallOp product, Value factor, ArrayRef<LaunchOp> la
 
 /// Whether the launches add up what the product gives, and nothing writes that before them or has to do with
 /// what they make.
-static bool addUpResult(CallOp product, Value result, ArrayRef<LaunchOp> launches) {
+static bool addUpResult(CallOp product, Value result, ArrayRef<LaunchOp> launches, const Places &places) {
   BufferAccess given = windowOf(result), sums = windowOf(LaunchOp(launches.back()).getOutputs().front());
   given.isRead = sums.isWrite = true;
-  if (!product->isBeforeInBlock(launches.front()))
+  if (!places.isBefore(product, launches.front()))
     return false;
   for (Operation *op = product->getNextNode(); op != launches.back(); op = op->getNextNode())
     if (isa<ScheduledOpInterface>(op) && !llvm::is_contained(launches, op) &&
@@ -194,12 +214,12 @@ static bool addUpResult(CallOp product, Value result, ArrayRef<LaunchOp> launche
 }
 
 /// Whether the launches, which add up `factor`, are before the product or can come there.
-static bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches) {
-  if (launches.back()->isBeforeInBlock(product))
+static bool canPair(CallOp product, Value factor, ArrayRef<LaunchOp> launches, const Places &places) {
+  if (places.isBefore(launches.back(), product))
     return isUntouchedUntil(product, factor, launches);
   // Both read one value then: nothing that writes it may be passed.
   return llvm::all_of(launches, [&](LaunchOp launch) {
-    return product->isBeforeInBlock(launch) && canComeBefore(product, launch, launches);
+    return places.isBefore(product, launch) && canComeBefore(product, launch, launches);
   });
 }
 
@@ -221,7 +241,8 @@ SumLaunches Joiner::findLaunches(CallOp product, rt::Summed summed) const {
         tensorOf(given).getShape() ==
             ArrayRef(isFirst ? result.getShape().front() : result.getShape().back()) &&
         isSameMemory(LaunchOp(launches.front()).getInputs().front(), factor) &&
-        (isOfResult ? addUpResult(product, factor, launches) : canPair(product, factor, launches)))
+        (isOfResult ? addUpResult(product, factor, launches, places)
+                    : canPair(product, factor, launches, places)))
       return launches;
   }
   return {};
@@ -240,13 +261,13 @@ static void nameSums(CallOp product, rt::Summed summed, Value sums) {
 }
 
 /// Whether the product names sums now, which launches make that stand where they can.
-bool Joiner::joinIn(CallOp product, rt::Summed summed) const {
+bool Joiner::joinIn(CallOp product, rt::Summed summed) {
   SumLaunches launches = findLaunches(product, summed);
   if (launches.empty())
     return false;
   for (LaunchOp launch : launches)
-    if (summed != rt::Summed::Result && product->isBeforeInBlock(launch))
-      launch->moveBefore(product);
+    if (summed != rt::Summed::Result && places.isBefore(product, launch))
+      places.moveBefore(launch, product);
   nameSums(product, summed, launches.back().getOutputs().front());
   return true;
 }
@@ -254,6 +275,7 @@ bool Joiner::joinIn(CallOp product, rt::Summed summed) const {
 /// Factors come first, for that moves launches, and a result's name would stand in their way.
 void Joiner::joinIn(func::FuncOp func) {
   sums.clear();
+  places = Places(func.getBody().front());
   for (LaunchOp launch : func.getOps<LaunchOp>())
     findSums(launch);
   bool named = false;

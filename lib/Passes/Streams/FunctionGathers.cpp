@@ -156,7 +156,8 @@ bool FunctionGathers::changes(const GatheredValue &value) const {
 /// that command may. What brings the shard goes with it.
 void FunctionGathers::issueBefore(const GatheredValue &value, CommunicateOp gather, int64_t command) {
   Operation *target = compute[command];
-  if (value.replacer && value.replacer->isBeforeInBlock(target))
+  // By positions, which moves do not change: each would have the block number all its ops anew.
+  if (value.replacer && position.at(value.replacer) + isComputeCommand(value.replacer) <= command)
     target = value.replacer;
   // Not behind what only compute waits for.
   while (auto wait = dyn_cast_or_null<WaitOp>(target->getPrevNode())) {
