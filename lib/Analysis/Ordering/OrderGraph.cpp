@@ -3,6 +3,9 @@
 #include "OrderGraph.h"
 
 #include <algorithm>
+#include <functional>
+#include <optional>
+#include <queue>
 
 namespace ds::analysis::detail {
 
@@ -97,6 +100,12 @@ public:
     return {live + made + graph.ops[op].workspace, made - freed};
   }
 
+  /// Whether to issue a user of buffer `id` changes what other users of it make or free.
+  bool changesOthers(uint32_t id) const {
+    const OrderGraph::Buffer &buffer = graph.buffers[id];
+    return (!buffer.before && left[id] == buffer.users.size()) || (!buffer.after && left[id] == 2);
+  }
+
   /// Issues `op` and returns the live bytes while it runs.
   int64_t issue(uint32_t op) {
     auto [during, delta] = preview(op);
@@ -127,31 +136,6 @@ Profile profileOf(const OrderGraph &graph, const Order &order, int64_t &steps) {
   return profile;
 }
 
-namespace {
-
-/// Ops whose predecessors have been issued, as an order grows.
-class Ready {
-public:
-  explicit Ready(const OrderGraph &graph) : graph(graph), missing(graph.ops.size()) {
-    for (uint32_t op = 0; op < missing.size(); ++op)
-      if ((missing[op] = uint32_t(graph.ops[op].before.size())) == 0)
-        ops.push_back(op);
-  }
-  void issue(size_t at) {
-    const uint32_t op = ops[at];
-    ops[at] = ops.back();
-    ops.pop_back();
-    for (uint32_t next : graph.ops[op].after)
-      if (--missing[next] == 0)
-        ops.push_back(next);
-  }
-
-  const OrderGraph &graph;
-  std::vector<uint32_t> ops, missing;
-};
-
-} // namespace
-
 static std::vector<uint32_t> ranksOf(const Order &order) {
   std::vector<uint32_t> rank(order.size());
   for (uint32_t i = 0; i < order.size(); ++i)
@@ -159,58 +143,142 @@ static std::vector<uint32_t> ranksOf(const Order &order) {
   return rank;
 }
 
-/// A topological order that always takes the ready op with the least key; empty when `steps` would exceed
-/// `maxSteps`. `keyOf` is given an op, the live bytes while it would run, and how they change once it has.
-template <class KeyOf>
-static Order schedule(const OrderGraph &graph, KeyOf keyOf, int64_t &steps, int64_t maxSteps) {
-  Ready ready(graph);
-  Play play(graph);
-  Order order;
-  while (!ready.ops.empty()) {
-    size_t best = 0;
-    std::pair<int64_t, uint32_t> bestKey = {INT64_MAX, UINT32_MAX};
-    for (size_t i = 0; i < ready.ops.size(); ++i) {
-      const uint32_t op = ready.ops[i];
-      auto [during, delta] = play.preview(op);
-      if (std::pair<int64_t, uint32_t> key = keyOf(op, during, delta); key < bestKey)
-        bestKey = key, best = i;
-      steps += 2 + 2 * int64_t(graph.ops[op].buffers.size());
-    }
-    if (steps > maxSteps)
-      return {};
-    order.push_back(ready.ops[best]);
-    play.issue(order.back());
-    ready.issue(best);
+namespace {
+
+/// What comes next among ready ops, the least first. An entry stands for its op as long as that has not been
+/// issued and changes the live bytes by as much as when the entry was made.
+struct Entry {
+  int64_t key = 0;
+  uint32_t rank = 0, op = 0;
+  int64_t delta = 0;
+  bool operator>(const Entry &other) const { return std::pair(key, rank) > std::pair(other.key, other.rank); }
+};
+using Queue = std::priority_queue<Entry, std::vector<Entry>, std::greater<>>;
+
+/// An order as it grows. Of the ready ops, that is next which `hurryOf` gives the least key and does not lift
+/// the live bytes beyond a peak; where there is none, the least by `rank`. Only what touches a buffer that
+/// gets its first user, or has one left, is asked anew: of 500 updates that are ready, most are not.
+template <class HurryOf>
+class Scheduler {
+public:
+  Scheduler(const OrderGraph &graph, const std::vector<uint32_t> &rank, int64_t peak, HurryOf hurryOf)
+      : graph(graph), rank(rank), peak(peak), hurryOf(hurryOf), play(graph), missing(graph.ops.size()),
+        isReady(graph.ops.size()) {
+    for (uint32_t op = 0; op < missing.size(); ++op)
+      if ((missing[op] = uint32_t(graph.ops[op].before.size())) == 0)
+        add(op);
   }
-  return order;
-}
+
+  /// The order; empty when `steps` would exceed `maxSteps`. Steps are those of one who looks at each ready op
+  /// each time.
+  Order run(int64_t &steps, int64_t maxSteps) {
+    Order order;
+    while (numReady > 0) {
+      if ((steps += weight) > maxSteps)
+        return {};
+      order.push_back(takeNext());
+      issue(order.back());
+    }
+    return order;
+  }
+
+private:
+  /// Steps to look at `op`.
+  int64_t weightOf(uint32_t op) const { return 2 + 2 * int64_t(graph.ops[op].buffers.size()); }
+
+  void push(uint32_t op) {
+    const int64_t delta = play.preview(op).second;
+    if (std::optional<std::pair<int64_t, uint32_t>> key = hurryOf(op, delta))
+      hurried.push({key->first, key->second, op, delta});
+  }
+
+  void add(uint32_t op) {
+    isReady[op] = true;
+    ++numReady, weight += weightOf(op);
+    rest.push({0, rank[op], op, 0});
+    push(op);
+  }
+
+  uint32_t takeNext() {
+    std::vector<Entry> tooLarge;
+    std::optional<uint32_t> next;
+    for (; !next && !hurried.empty(); hurried.pop()) {
+      const Entry entry = hurried.top();
+      const auto [during, delta] = play.preview(entry.op);
+      if (!isReady[entry.op] || delta != entry.delta)
+        continue;
+      if (during <= peak)
+        next = entry.op;
+      else
+        tooLarge.push_back(entry);
+    }
+    for (const Entry &entry : tooLarge)
+      hurried.push(entry);
+    while (!next) {
+      if (isReady[rest.top().op])
+        next = rest.top().op;
+      rest.pop();
+    }
+    return *next;
+  }
+
+  void issue(uint32_t op) {
+    isReady[op] = false;
+    --numReady, weight -= weightOf(op);
+    std::vector<uint32_t> touched;
+    for (uint32_t id : graph.ops[op].buffers)
+      if (play.changesOthers(id))
+        touched.insert(touched.end(), graph.buffers[id].users.begin(), graph.buffers[id].users.end());
+    play.issue(op);
+    for (uint32_t other : touched)
+      if (isReady[other])
+        push(other);
+    for (uint32_t next : graph.ops[op].after)
+      if (--missing[next] == 0)
+        add(next);
+  }
+
+  const OrderGraph &graph;
+  const std::vector<uint32_t> &rank;
+  const int64_t peak;
+  const HurryOf hurryOf;
+  Play play;
+  std::vector<uint32_t> missing; ///< predecessors that are not issued
+  std::vector<char> isReady;
+  Queue hurried, rest;
+  int64_t numReady = 0, weight = 0; ///< steps to look at all that are ready
+};
+
+} // namespace
 
 Order listSchedule(const OrderGraph &graph, const Order &base, Policy policy, int64_t &steps,
                    int64_t maxSteps) {
-  auto keyOf = [&, rank = ranksOf(base)](uint32_t op, int64_t, int64_t delta) {
-    return std::pair(policy == Policy::FreeFirst ? std::min<int64_t>(delta, 0) : delta, rank[op]);
+  const std::vector<uint32_t> rank = ranksOf(base);
+  auto hurryOf = [&](uint32_t op, int64_t delta) {
+    return std::optional(
+        std::pair(policy == Policy::FreeFirst ? std::min<int64_t>(delta, 0) : delta, rank[op]));
   };
-  return schedule(graph, keyOf, steps, maxSteps);
+  return Scheduler(graph, rank, INT64_MAX, hurryOf).run(steps, maxSteps);
 }
 
 Order hoistFreeing(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
                    int64_t maxSteps) {
-  auto keyOf = [&, rank = ranksOf(base)](uint32_t op, int64_t during, int64_t delta) {
-    const bool waits = delta > 0 || during > peak;
-    return std::pair(int64_t(waits), waits ? rank[op] : op);
+  const std::vector<uint32_t> rank = ranksOf(base);
+  auto hurryOf = [&](uint32_t op, int64_t delta) {
+    return delta > 0 ? std::nullopt : std::optional(std::pair(int64_t(0), op));
   };
-  return schedule(graph, keyOf, steps, maxSteps);
+  return Scheduler(graph, rank, peak, hurryOf).run(steps, maxSteps);
 }
 
 Order delayMaking(const OrderGraph &graph, const Order &base, int64_t peak, int64_t &steps,
                   int64_t maxSteps) {
   const OrderGraph turned = graph.reversed();
-  const Order last(base.rbegin(), base.rend());
-  auto keyOf = [&, rank = ranksOf(last)](uint32_t op, int64_t during, int64_t delta) {
+  const std::vector<uint32_t> rank = ranksOf(Order(base.rbegin(), base.rend()));
+  auto hurryOf = [&](uint32_t op, int64_t delta) {
     const bool stays = graph.ops[op].isView ? delta > 0 : delta >= 0;
-    return std::pair(int64_t(stays || during > peak), rank[op]);
+    return stays ? std::nullopt : std::optional(std::pair(int64_t(0), rank[op]));
   };
-  Order order = schedule(turned, keyOf, steps, maxSteps);
+  Order order = Scheduler(turned, rank, peak, hurryOf).run(steps, maxSteps);
   std::reverse(order.begin(), order.end());
   return order;
 }
