@@ -44,7 +44,7 @@ LogicalResult mlir::ds::planModel(ModuleOp module, const PipelineOptions &option
     return from;
   StepPlanner planner(module, *from, options, run);
   FailureOr<OwningOpRef<ModuleOp>> planned = planner.plan();
-  if (succeeded(planned) && *from == Phase::Model && options.comparesLosses &&
+  if (succeeded(planned) && *from == Phase::Model && options.comparesLosses && !options.givesUp &&
       failed(compareLosses(planner, **planned)))
     return failure();
   return replace(module, std::move(planned));

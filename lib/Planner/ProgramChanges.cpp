@@ -10,13 +10,14 @@
 #include "llvm/ADT/StringRef.h"
 
 #include <algorithm>
+#include <tuple>
 
 using namespace ds;
 using namespace ds::planner;
 using report::PlanChoice;
 
-static constexpr size_t kMostChanges = 3; ///< that are named
-static constexpr size_t kMostPlans = 8;   ///< that are made for them
+static constexpr size_t kMostSmaller = 3; ///< plans that are named
+static constexpr size_t kMostPlans = 8;   ///< that are tried
 
 /// States at `home`, one kind at a time, as far as the stage of `now` allows and they are not there yet.
 static void proposeHome(const Proposal &now, config::Home home, std::vector<Proposal> &all) {
@@ -30,7 +31,7 @@ static void proposeHome(const Proposal &now, config::Home home, std::vector<Prop
   }
 }
 
-/// Single changes, those that take most memory away first; then two at once.
+/// Single changes, stages first and of each kind the smallest change first; then two at once.
 static std::vector<Proposal> propose(const PlanSettings &settings, const config::Config &config,
                                      const Elsewhere &elsewhere) {
   Proposal now(settings, config);
@@ -40,7 +41,7 @@ static std::vector<Proposal> propose(const PlanSettings &settings, const config:
     change(all.back());
   };
   bool shards = config.mesh.dp > 1;
-  for (int64_t stage = 3; shards && stage > config.zero.stage; --stage)
+  for (int64_t stage = config.zero.stage + 1; shards && stage <= 3; ++stage)
     add([&](Proposal &p) { p.setStage(stage); });
   // MLIR that comes as it is has its shapes already.
   bool resizes = settings.inputKind() != InputKind::Mlir;
@@ -91,14 +92,15 @@ static void insertBy(std::vector<PlanChoice> &sorted, const PlanChoice &choice, 
 
 /// The first few of `changes`.
 static std::vector<PlanChoice> takeFirst(std::vector<PlanChoice> changes) {
-  changes.resize(std::min(changes.size(), kMostChanges));
+  changes.resize(std::min(changes.size(), kMostSmaller));
   return changes;
 }
 
-MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanReport &report,
+Expect ds::planner::expectByRules(const AnalyticCase &rules, const report::PlanReport &report,
                                   const PlanSettings &settings) {
   constexpr double kMargin = 1.25; // by which rules may err
-  return [&rules, cluster = calibrate(rules, report), ranks = settings.ranks](const Proposal &proposal) {
+  return [&rules, rates = cost::Rates(calibrate(rules, report)),
+          ranks = settings.ranks](const Proposal &proposal) -> std::optional<double> {
     cost::ParallelPlan plan = rules.plan;
     plan.zeroStage = proposal.choice.zeroStage;
     plan.microBatch = proposal.choice.microBatch;
@@ -106,8 +108,10 @@ MayFit ds::planner::mayFitByRules(const AnalyticCase &rules, const report::PlanR
     plan.dp = plan.dp * proposal.settings.ranks / ranks;
     plan.optimizerHome = proposal.optimizerHome;
     plan.parameterHome = proposal.parameterHome;
-    double bytes = estimateMemory(rules.shape, plan, cluster).peakBytes();
-    return bytes <= kMargin * static_cast<double>(cost::peakLimit(cluster));
+    const cost::Candidate expected = estimate(rules.shape, plan, rates);
+    if (expected.memory.peakBytes() > kMargin * static_cast<double>(cost::peakLimit(rates.cluster())))
+      return std::nullopt;
+    return expected.seconds;
   };
 }
 
@@ -228,22 +232,26 @@ std::optional<PlanChoice> ds::planner::shorterSamples(PlanSettings settings, con
   return std::nullopt;
 }
 
-std::vector<PlanChoice> ds::planner::changesOfProgram(const PlanSettings &settings,
-                                                      const config::Config &config, const PlanFunction &plan,
-                                                      const Elsewhere &elsewhere, const MayFit &mayFit) {
-  std::vector<PlanChoice> changes;
-  std::vector<Proposal> proposals = propose(settings, config, elsewhere);
-  size_t plans = 0;
-  for (Proposal &proposal : proposals) {
-    if (mayFit && !mayFit(proposal))
-      continue;
-    if (plans++ == kMostPlans || (isJoined(proposal) && !changes.empty()))
-      break;
+/// Those of `proposals` that are worth a plan, in the order in which they are tried: single ones first.
+static std::vector<Proposal> rank(std::vector<Proposal> proposals, const Expect &expect) {
+  std::vector<std::tuple<bool, double, size_t>> ranked;
+  for (const auto &[index, proposal] : llvm::enumerate(proposals))
+    if (const std::optional<double> seconds = expect ? expect(proposal) : 0)
+      ranked.emplace_back(isJoined(proposal), *seconds, index);
+  llvm::sort(ranked);
+  std::vector<Proposal> first;
+  for (const auto &[joined, seconds, index] : llvm::ArrayRef(ranked).take_front(kMostPlans))
+    first.push_back(std::move(proposals[index]));
+  return first;
+}
+
+std::optional<PlanChoice> ds::planner::changeOfProgram(const PlanSettings &settings,
+                                                       const config::Config &config, const PlanFunction &plan,
+                                                       const Elsewhere &elsewhere, const Expect &expect) {
+  for (Proposal &proposal : rank(propose(settings, config, elsewhere), expect))
     if (proposal.plan(plan) && proposal.choice.fits)
-      insertBy(changes, proposal.choice,
-               [](const PlanChoice &choice) { return choice.stepSeconds.value_or(0); });
-  }
-  return takeFirst(std::move(changes));
+      return proposal.choice;
+  return std::nullopt;
 }
 
 std::vector<PlanChoice> ds::planner::changesWithoutPass(const AnalyticCase &rules,

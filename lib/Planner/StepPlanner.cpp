@@ -20,6 +20,9 @@ static constexpr double kMuchLeft = 0.03;
 /// Times the memory that is live by need in a plan that none of its kind comes down to the memory from. What
 /// is needed is the same whatever is held by choice, but for the order of some commands behind reductions.
 static constexpr double kOutOfReach = 1.02;
+/// Times the memory that is expected of a choice of which no plan fits. Where nothing fits, what is placed
+/// has taken up to 9.4 % less than what was chosen (GPT-2 124M, 1856 samples of 1024 tokens in 79.4 GiB).
+static constexpr double kBeyondHope = 1.15;
 
 //===----------------------------------------------------------------------===//
 // Places
@@ -231,6 +234,9 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan(std::optional<LossForm> asked
   FailureOr<ChosenStep> chosen = chooseForm();
   if (failed(chosen))
     return failure();
+  if (options.givesUp && memory && from < Phase::Resident && !chosen->residency.fits &&
+      double(chosen->residency.expectedBytes) > kBeyondHope * double(*memory))
+    return std::move(chosen->resident);
   FailureOr<PlacedStep> best = place(*chosen, {});
   if (failed(best) || (memory && failed(placeAgain(*chosen, *best))))
     return failure();

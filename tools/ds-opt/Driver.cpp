@@ -18,15 +18,13 @@
 #include "Model.h"
 #include "Output.h"
 #include "RunPasses.h"
+#include "RunPhases.h"
 #include "Surroundings.h"
 #include "ds/Codegen/CompileCuda.h"
 #include "ds/Codegen/CompileKernels.h"
 #include "ds/Config/Config.h"
 #include "ds/Dialect/Machine.h"
-#include "ds/Dialect/Stages.h"
-#include "ds/Passes/FailureReasons.h"
 #include "ds/Passes/Passes.h"
-#include "ds/Passes/Phases.h"
 #include "ds/Passes/Pipeline.h"
 #include "ds/Planner/FirstDiagnostic.h"
 #include "ds/Planner/PlanModel.h"
@@ -35,8 +33,6 @@
 #include "ds/Support/HostMemory.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Verifier.h"
-#include "mlir/Pass/PassManager.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -48,68 +44,6 @@
 using namespace ds;
 using namespace ds::opt;
 using namespace ds::planner;
-
-/// Runs what `build` adds on `target`, as the command line asks passes to be watched.
-static mlir::LogicalResult runPipeline(llvm::function_ref<void(mlir::OpPassManager &)> build,
-                                       mlir::ModuleOp target) {
-  mlir::PassManager manager(target.getContext());
-  if (failed(mlir::applyPassManagerCLOptions(manager)))
-    return mlir::failure();
-  // Phases are verified at their borders, and ops once, in the end: behind each pass that is a tenth of the
-  // time. Passes that are named on the command line are all verified.
-  manager.enableVerifier(false);
-  mlir::ds::addFailureReasons(manager);
-  build(manager);
-  return manager.run(target);
-}
-
-/// Runs the pipelines from the phase that `module`, one stage or a model of one piece, is in up to the one
-/// that is asked for. A module that comes in a later phase than model is checked first.
-static Status runStagePhases(mlir::ModuleOp module, mlir::ds::Phase phase, const Error &failed,
-                             const mlir::ds::PipelineOptions &options) {
-  using mlir::ds::Phase;
-  mlir::FailureOr<Phase> from = mlir::ds::phaseOf(module);
-  if (mlir::failed(from))
-    return failed;
-  if (*from > phase)
-    return Error{ExitCode::Invalid,
-                 "the module is in phase " + mlir::ds::stringifyPhase(*from).str() + ", which comes after " +
-                     mlir::ds::stringifyPhase(phase).str(),
-                 "nothing leads back: start from the model, or ask for a later phase"};
-  auto verify = [&](mlir::OpPassManager &manager) { mlir::ds::buildVerifier(manager, *from); };
-  if (*from != Phase::Model && mlir::failed(runPipeline(verify, module)))
-    return failed;
-  auto build = [&](mlir::OpPassManager &manager) {
-    mlir::ds::buildPipelines(manager, *from, phase, options);
-  };
-  mlir::LogicalResult done = phase == Phase::Planned ? mlir::ds::planModel(module, options, runPipeline)
-                                                     : runPipeline(build, module);
-  return mlir::succeeded(done) && mlir::succeeded(mlir::verify(module)) ? Status() : failed;
-}
-
-/// Brings each stage of `module`, or itself where it is of one piece, to the phase that is asked for.
-static Status runPhases(mlir::ModuleOp module, const std::string &name,
-                        const mlir::ds::PipelineOptions &options) {
-  using mlir::ds::Phase;
-  std::optional<Phase> phase = mlir::ds::symbolizePhase(name);
-  if (!phase)
-    return Error{ExitCode::Usage,
-                 "--phase expects model, step, sharded, fused, resident, scheduled or planned, but got '" +
-                     name + "'",
-                 ""};
-  const Error failed{ExitCode::Invalid, "the model could not be brought to phase " + name,
-                     "the diagnostics above say where"};
-  auto runOnStages = [&](Phase reached) {
-    auto build = [&](mlir::OpPassManager &manager) { mlir::ds::buildStagesPipeline(manager, reached); };
-    return !mlir::ds::hasStages(module) || mlir::succeeded(runPipeline(build, module));
-  };
-  if (!runOnStages(Phase::Model))
-    return failed;
-  for (mlir::ModuleOp stage : mlir::ds::getStages(module))
-    if (Status status = runStagePhases(stage, *phase, failed, options); !status)
-      return status;
-  return runOnStages(*phase) ? Status() : failed;
-}
 
 /// What the pipelines need of the command line and the configuration.
 static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const config::Config &config) {
@@ -219,7 +153,7 @@ static auto readAgain(Options options, mlir::DialectRegistry &registry, Work wor
     return quiet.explain(model.error());
   const auto threads = static_cast<uint32_t>(mlir::ds::getMachine(model->facts()).threads);
   auto result =
-      work(*model, options, ProgramCase{*config, cost::Rates(*cluster), Choices(), threads, nullptr});
+      work(*model, options, ProgramCase{*config, cost::Rates(*cluster), Choices(), threads, {}, {}});
   return result ? std::move(result) : quiet.explain(result.error());
 }
 
@@ -230,19 +164,26 @@ static Options withSettings(const Options &options, const PlanSettings &settings
   return changed;
 }
 
-/// Takes a model as far as a plan, which it reports.
-static Result<report::PlanReport> planAndReport(Model &model, const Options &options,
-                                                const ProgramCase &what) {
+/// Takes a model as far as a plan, which it reports; where `isGivenUp`, only if what is chosen of it is not
+/// far from fitting.
+static Result<report::PlanReport> planAndReport(Model &model, const Options &options, const ProgramCase &what,
+                                                bool isGivenUp) {
   mlir::ds::PipelineOptions pipelines = pipelineOptions(options, what.config);
+  pipelines.givesUp = isGivenUp;
   if (Status status = runPhases(*model.module, "planned", pipelines); !status)
     return status.error();
   return makeReport(model, options, what);
 }
 
-/// Plans other settings of the same command line.
-static PlanFunction planFunction(const Options &options, mlir::DialectRegistry &registry) {
-  return [&options, &registry](const PlanSettings &settings) {
-    return readAgain(withSettings(options, settings), registry, planAndReport);
+/// Plans other settings of the same command line; where `isGivenUp`, unless what is chosen is far from
+/// fitting.
+static PlanFunction planFunction(const Options &options, mlir::DialectRegistry &registry,
+                                 bool isGivenUp = false) {
+  return [&options, &registry, isGivenUp](const PlanSettings &settings) {
+    return readAgain(withSettings(options, settings), registry,
+                     [&](Model &model, const Options &changed, const ProgramCase &what) {
+                       return planAndReport(model, changed, what, isGivenUp);
+                     });
   };
 }
 
@@ -261,7 +202,9 @@ static ConfigPlanner configPlanner(const Options &options, const config::Config 
     changed.configText = text;
     changed.planChoice.clear();
     changed.memory = memory;
-    return readAgain(changed, registry, planAndReport);
+    return readAgain(changed, registry, [](Model &model, const Options &read, const ProgramCase &what) {
+      return planAndReport(model, read, what, /*isGivenUp=*/false);
+    });
   };
 }
 
@@ -312,7 +255,6 @@ static Status compileModel(const Options &options, config::Config &config, const
     return status;
   if (isIr)
     return writeIr(*model, options);
-  PlanFunction again = planFunction(options, registry);
   std::optional<Result<AnalyticCase>> rules;
   if (choices.basis.isRanked) {
     Options silent = options; // the model's notices were printed where it was read
@@ -322,9 +264,10 @@ static Status compileModel(const Options &options, config::Config &config, const
   std::optional<Ranking> ranking;
   if (rules && *rules)
     ranking.emplace(makeRanking(**rules, options, registry));
-  return writePlanAndProgram(
-      *model, options,
-      {config, cost::Rates(cluster), choices, threads, again, ranking ? &*ranking : nullptr});
+  return writePlanAndProgram(*model, options,
+                             {config, cost::Rates(cluster), choices, threads, planFunction(options, registry),
+                              planFunction(options, registry, /*isGivenUp=*/true),
+                              ranking ? &*ranking : nullptr});
 }
 
 /// Compiles: everything after the command line is known to make sense.

@@ -280,18 +280,20 @@ static void addChanges(const Options &options, const ProgramCase &what, report::
   if (what.planAgain)
     if (std::optional<std::string> note = noteEarlyUpdates(options, what.config, what.planAgain, report))
       report.notes.push_back(*note);
-  if (what.planAgain)
-    report.changes =
-        changesOfProgram(options, what.config, what.planAgain, elsewhere(options, what),
-                         what.rules() ? mayFitByRules(*what.rules(), report, options) : planner::MayFit());
+  if (what.planIfFits)
+    if (std::optional<report::PlanChoice> change =
+            changeOfProgram(options, what.config, what.planIfFits, elsewhere(options, what),
+                            what.rules() ? expectByRules(*what.rules(), report, options) : planner::Expect()))
+      report.changes.push_back(*change);
+  const bool isFound = !report.changes.empty();
   if (what.rules())
     llvm::append_range(report.changes, changesWithoutPass(*what.rules(), report));
-  if (what.planAgain) { // another job, so it comes last
+  if (what.planIfFits && !isFound) { // another job, so it comes last
     std::optional<int64_t> longest;
     if (what.rules())
       longest = longestSequence(what.rules()->shape, what.rules()->plan, what.rules()->rates.cluster());
     if (std::optional<report::PlanChoice> shorter =
-            planner::shorterSamples(options, what.config, what.planAgain, longest))
+            planner::shorterSamples(options, what.config, what.planIfFits, longest))
       report.changes.push_back(*shorter);
   }
 }

@@ -34,7 +34,8 @@ struct ProgramCase {
   cost::Rates rates; ///< of the cluster
   Choices choices;
   uint32_t threads = 1;
-  planner::PlanFunction planAgain; ///< for other settings of the same command line
+  planner::PlanFunction planAgain;  ///< for other settings of the same command line
+  planner::PlanFunction planIfFits; ///< the same, and fails where what is chosen is far from fitting
   /// By which plans are chosen that are made for a question, and changes named that have no program; none:
   /// all are made.
   const planner::Ranking *ranking = nullptr;

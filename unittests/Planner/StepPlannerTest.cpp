@@ -74,7 +74,8 @@ protected:
     };
     ASSERT_TRUE(succeeded(form ? dialect::planLeast(*module, options, run, *form)
                                : dialect::planModel(*module, options, run)));
-    arena = dialect::ArenaOp::lookup(*module, dialect::Space::Device).getBytes();
+    dialect::ArenaOp device = dialect::ArenaOp::lookup(*module, dialect::Space::Device);
+    arena = device ? int64_t(device.getBytes()) : 0;
   }
 
   MLIRContext context;
@@ -108,6 +109,21 @@ TEST_F(StepPlanner, PlansAgainWhatMayFit) {
   plan(1);
   plan(dialect::findLeastLive(*module) - 64);
   EXPECT_GT(plans, 1);
+}
+
+/// Who asks only for a plan that fits is not made one that is far from it, and has what was chosen; near it
+/// the plan is made.
+TEST_F(StepPlanner, GivesUpWhatIsFarFromFitting) {
+  plan(1);
+  const int64_t least = arena;
+  dialect::PipelineOptions options;
+  options.givesUp = true;
+  plan(makeModel(), least / 2, nullptr, options);
+  EXPECT_EQ(plans, 0);
+  EXPECT_EQ((*module)->getAttrOfType<dialect::PhaseAttr>(dialect::DsDialect::kPhaseAttr).getValue(),
+            dialect::Phase::Resident);
+  plan(makeModel(), least - 64, nullptr, options);
+  EXPECT_GE(plans, 1);
 }
 
 /// However short memory is, a step is placed three times at most.

@@ -17,6 +17,9 @@ struct PipelineOptions {
   /// The plan with losses whole, or in pieces, that is not taken is made as well, so that the other says what
   /// it saves to the byte.
   bool comparesLosses = false;
+  /// Nobody asks for a plan that does not fit: where what is chosen of it is far from that, none is made, and
+  /// what was chosen is left in phase resident.
+  bool givesUp = false;
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
   int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
   unsigned stagingSets = 2;        ///< of windows of storage that the host updates

@@ -17,7 +17,8 @@ using RunPipeline = function_ref<LogicalResult(function_ref<void(OpPassManager &
 /// compared, else as it is expected. A step is placed three times at most: again where packing
 /// and streams take more or less than was chosen for; where activations may go to the host also without that,
 /// and without making more than elementwise ops again, and the fastest by its simulation is taken. A later
-/// phase leaves open what comes after it alone. `run` executes a pipeline.
+/// phase leaves open what comes after it alone. Where `options` give up and what is chosen is far from
+/// fitting, `module` is left in phase resident. `run` executes a pipeline.
 LogicalResult planModel(ModuleOp module, const PipelineOptions &options, RunPipeline run);
 
 /// How a model takes least memory. Other batches of it take least in the same form.
