@@ -83,7 +83,7 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (failed(requirePhase(module, getArgument(), Phase::Step)))
+    if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
       return signalPassFailure();
     const MeshShape shape = getMeshShape(module);
     const ::ds::rt::AxisSet axes = shape.tensors;
