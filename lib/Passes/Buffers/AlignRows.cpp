@@ -13,8 +13,8 @@
 // row. Such a kernel is made anew for buffers of the new strides.
 //
 //===---------------------------------------------------------------------------===//
+#include "Resident/RowsApart.h"
 #include "Support/JoinKernels.h"
-#include "Support/RowsApart.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/BufferAccess.h"

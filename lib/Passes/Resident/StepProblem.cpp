@@ -1,7 +1,7 @@
 //===- StepProblem.cpp - A step's choices while they are collected ------------------===//
 #include "StepProblem.h"
 
-#include "Support/RowsApart.h"
+#include "RowsApart.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"

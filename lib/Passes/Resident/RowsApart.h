@@ -8,8 +8,8 @@
 // rows of 50304 elements, 1.5 MB more in all. Behind GELU's epilogue they would stay as they are.
 //
 //===---------------------------------------------------------------------------------------===//
-#ifndef DS_LIB_PASSES_SUPPORT_ROWSAPART_H
-#define DS_LIB_PASSES_SUPPORT_ROWSAPART_H
+#ifndef DS_LIB_PASSES_RESIDENT_ROWSAPART_H
+#define DS_LIB_PASSES_RESIDENT_ROWSAPART_H
 
 #include "ds/Dialect/Ds.h"
 #include "ds/Runtime/Program/Library.h"
@@ -33,4 +33,4 @@ bool walksRows(Operation *op, Value value);
 
 } // namespace mlir::ds
 
-#endif // DS_LIB_PASSES_SUPPORT_ROWSAPART_H
+#endif // DS_LIB_PASSES_RESIDENT_ROWSAPART_H
