@@ -39,19 +39,25 @@ LocalShardOp mlir::ds::findPartOf(AllGatherOp gather) {
 }
 
 /// Whether `value`, or what products add to it in its place, is a state's new value, which is made there.
-static bool isMadeInState(Value value) {
-  for (Operation *user : value.getUsers()) {
+/// `known` has the answers for what stands behind it: chunks of a loss are a chain of hundreds.
+static bool isMadeInState(Value value, DenseMap<Value, bool> &known) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  auto isReturned = [&](Operation *user) {
     auto reshape = dyn_cast<ReshapeOp>(user);
-    if (isa<func::ReturnOp>(user) || (reshape && isMadeInState(reshape.getResult())))
-      return true;
+    return isa<func::ReturnOp>(user) || (reshape && isMadeInState(reshape.getResult(), known));
+  };
+  bool isMade = llvm::any_of(value.getUsers(), isReturned);
+  auto library =
+      !isMade && value.hasOneUse() ? dyn_cast<LibraryOpInterface>(*value.user_begin()) : LibraryOpInterface();
+  if (library) {
+    const unsigned operand = value.use_begin()->getOperandNumber();
+    isMade = llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
+      return pair.second == operand && isMadeInState(library->getResult(pair.first), known);
+    });
   }
-  auto library = value.hasOneUse() ? dyn_cast<LibraryOpInterface>(*value.user_begin()) : LibraryOpInterface();
-  if (!library)
-    return false;
-  const unsigned operand = value.use_begin()->getOperandNumber();
-  return llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
-    return pair.second == operand && isMadeInState(library->getResult(pair.first));
-  });
+  known[value] = isMade;
+  return isMade;
 }
 
 RankedTensorType mlir::ds::tensorOf(Value value) {
@@ -111,7 +117,7 @@ void SegmentMemory::addOp(Operation &op) {
 
 void SegmentMemory::addResult(OpResult result, OpForm form) {
   ValueMemory memory;
-  memory.value = result, memory.bytes = isMadeInState(result) ? 0 : byteSize(result);
+  memory.value = result, memory.bytes = isMadeInState(result, madeInState) ? 0 : byteSize(result);
   auto stored = dyn_cast<StoredType>(result.getType());
   memory.space = stored ? stored.getSpace() : elsewhere.lookup(result);
   memory.begin = memory.end = moments.lookup(result.getOwner());

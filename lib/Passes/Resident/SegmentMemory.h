@@ -117,6 +117,7 @@ private:
   DenseMap<Value, uint32_t> indices; ///< into memories
   DenseMap<Operation *, uint32_t> moments;
   DenseMap<Operation *, OpForm> forms;
+  DenseMap<Value, bool> madeInState; ///< of values that were asked about
 };
 
 } // namespace mlir::ds

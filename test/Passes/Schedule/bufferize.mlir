@@ -159,6 +159,18 @@ func.func @makes_views(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32>
   return %n : tensor<4x4xf32>
 }
 
+// A copy of a split for each chunk of a loss has one piece that is read.
+// CHECK-LABEL: func.func @leaves_out_pieces_that_nobody_reads(
+// CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[W:arg[0-9]+]]:
+func.func @leaves_out_pieces_that_nobody_reads(%x: tensor<4x4xf32> {ds.input = "x"}) -> (tensor<4x4xf32> {ds.state = @w}) {
+  // CHECK-NEXT: %[[VIEW0:.*]] = ds.view %[[X]] offset 8 : {{.*}} -> !ds.buffer<tensor<2x4xf32>, [4, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[VIEW0]], %[[VIEW0]], %[[W]]) writes [2] params [1, 0, 0, 0] on compute
+  // CHECK-NEXT: return
+  %p:2 = ds.split %x dim 0 : tensor<4x4xf32> -> tensor<2x4xf32>, tensor<2x4xf32>
+  %m = ds.matmul %p#1, %p#1 transpose_lhs : tensor<2x4xf32>, tensor<2x4xf32> -> tensor<4x4xf32>
+  return %m : tensor<4x4xf32>
+}
+
 // 16 consecutive elements of a transposed matrix have no one stride.
 // CHECK-LABEL: func.func @packs_what_strides_cannot_say(
 // CHECK-SAME: %[[X:arg[0-9]+]]:{{.*}} %[[V:arg[0-9]+]]:
