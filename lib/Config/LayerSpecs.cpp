@@ -135,7 +135,8 @@ bool SpecReader::readSizes(const Value &entry, std::vector<int64_t> &to) {
       isRead = isRead && add(item, 1);
   else
     isRead = add(entry, -1);
-  return (isRead && !to.empty()) || fail("expects -1, a positive number or a list of these in \"shape\", but got " + describe(entry));
+  return (isRead && !to.empty()) ||
+         fail("expects -1, a positive number or a list of these in \"shape\", but got " + describe(entry));
 }
 
 bool SpecReader::readShape(const Value &member, LayerSpec &spec) {
@@ -160,13 +161,14 @@ std::optional<LayerSpec> SpecReader::read(const Value &entry) {
   constexpr std::string_view kMembers[] = {"patterns", "partition_type", "shape", "partition_dim",
                                            "model_types"};
   for (const Value &member : entry.items) {
-    const bool isRead = member.is(Value::Kind::Null)       ? true
-                        : member.key == "patterns"         ? readPatterns(member, spec)
-                        : member.key == "partition_type"   ? readCut(member, spec)
-                        : member.key == "shape"            ? readShape(member, spec)
-                        : member.key == "partition_dim"    ? readDimension(member, spec)
-                        : member.key == "model_types"      ? readTexts(member, spec.modelTypes)
-                                                           : fail("has no key \"" + member.key + "\"", nearestWord(member.key, kMembers));
+    const bool isRead = member.is(Value::Kind::Null)     ? true
+                        : member.key == "patterns"       ? readPatterns(member, spec)
+                        : member.key == "partition_type" ? readCut(member, spec)
+                        : member.key == "shape"          ? readShape(member, spec)
+                        : member.key == "partition_dim"  ? readDimension(member, spec)
+                        : member.key == "model_types"
+                            ? readTexts(member, spec.modelTypes)
+                            : fail("has no key \"" + member.key + "\"", nearestWord(member.key, kMembers));
     if (!isRead)
       return std::nullopt;
   }

@@ -169,8 +169,8 @@ TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
       {"pipeline: {virtual_stages: 2}", "pipeline.virtual_stages", "there is one pipeline stage",
        "zero_optimization: {stage: 1}, pipeline: {stages: 2, virtual_stages: 2}", 2},
       {"tensor_parallel: {injection_policy_tuple: ['x']}", "tensor_parallel.injection_policy_tuple",
-       "there is one tensor-parallel rank", "tensor_parallel: {autotp_size: 2, injection_policy_tuple: ['x']}",
-       2},
+       "there is one tensor-parallel rank",
+       "tensor_parallel: {autotp_size: 2, injection_policy_tuple: ['x']}", 2},
       {"use_data_before_expert_parallelism: true", "use_data_before_expert_parallelism",
        "expert_parallel is off", "expert_parallel: {enabled: true}"},
       {"zero_optimization: {stage: 2, zero_quantized_weights: true}",
@@ -210,6 +210,43 @@ TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
   EXPECT_FALSE(config->precision.bf16.masterWeightsAndGrads);
   EXPECT_THAT(noticesOf(config),
               HasSubstr("bf16_master_weights_and_grads\" = true has no effect here: bf16"));
+}
+
+TEST(Program, EntriesOfLayerSpecsAreChecked) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"5", "\"tensor_parallel.partition_config.layer_specs\" expects a list, but got the number 5"},
+      {"['x']", "layer_specs[0]\" expects an object, but got the string \"x\""},
+      {"[{patterns: ['a']}, {partition_type: 'row'}]", "layer_specs[1]\" expects \"patterns\", but got none"},
+      {"[{patterns: 'a'}]", "expects a list of strings for \"patterns\", but got the string \"a\""},
+      {"[{patterns: ['(']}]", "has the pattern \"(\", which is no regular expression"},
+      {"[{patterns: ['a'], partition_type: 'rows'}]",
+       "expects \"column\", \"row\" or \"skip\" for \"partition_type\", but got the string \"rows\""},
+      {"[{patterns: ['a'], shape: [[3, 0], -1]}]", "in \"shape\", but got"},
+      {"[{patterns: ['a'], shape: [-2]}]", "in \"shape\", but got the number -2"},
+      {"[{patterns: ['a'], partition_dim: -1}]", "expects the number of a dimension for \"partition_dim\""},
+      {"[{patterns: ['a'], pattern: ['b']}]", "has no key \"pattern\""}};
+  for (auto [specs, message] : cases)
+    EXPECT_THAT(told(readMembers("tensor_parallel: {autotp_size: 2, partition_config: {layer_specs: " +
+                                     std::string(specs) + "}}",
+                                 2)),
+                HasSubstr(message));
+}
+
+TEST(Program, GroupsThatDoNotDivideNodesAreWarnedOf) {
+  auto notices = [](const char *size, int64_t ranksPerNode) {
+    ConfigSource source;
+    source.path = "c";
+    source.text = "{\"train_micro_batch_size_per_gpu\": 1, \"tensor_parallel\": {\"autotp_size\": " +
+                  std::string(size) + "}}";
+    source.ranks = 48;
+    source.ranksPerNode = ranksPerNode;
+    return noticesOf(readConfig(source));
+  };
+  EXPECT_THAT(notices("16", 8),
+              HasSubstr("\"tensor_parallel.autotp_size\" = 16 does not divide the 8 ranks of a node"));
+  EXPECT_THAT(notices("4", 6), HasSubstr("does not divide the 6 ranks of a node"));
+  EXPECT_THAT(notices("8", 8), Not(HasSubstr("of a node")));
+  EXPECT_THAT(notices("16", 48), Not(HasSubstr("of a node"))); // all ranks are one node's
 }
 
 TEST(Program, AcceptsFp32ByName) {

@@ -195,24 +195,28 @@ TEST(Training, TheMeshSaysWhatAxesAreFor) {
 }
 
 TEST(Training, WhatIsSaidOfLayersIsForSeveralRanks) {
-  const std::string keys = R"("sequence_parallel": false, "preset_model": "llama", "partition_config": {"layer_specs": [
+  const std::string keys =
+      R"("sequence_parallel": false, "preset_model": "llama", "partition_config": {"layer_specs": [
       {"patterns": ["qkv"], "shape": [[4, 2, 2], -1], "partition_dim": 0}, {"patterns": ["head"], "partition_type": "skip"}]})";
-  auto read = [&](const char *size) {
-    return fromConfig(("{\"train_batch_size\": 1, \"tensor_parallel\": {\"autotp_size\": " + std::string(size) + ", " +
-                       keys + "}}")
-                          .c_str())
-        .tensors;
+  auto read = [&](int64_t ranks) {
+    const std::string text =
+        "{\"train_batch_size\": 1, \"tensor_parallel\": {\"autotp_size\": " + std::to_string(ranks) + ", " +
+        keys + "}}";
+    auto config = ::ds::config::readConfig({.path = "test.json", .text = text, .sets = {}, .ranks = ranks});
+    EXPECT_TRUE(bool(config)) << (config ? "" : config.error().message);
+    return config ? trainingFromConfig(*config, {}).tensors : TensorOptions();
   };
-  const TensorOptions options = read("2");
+  const TensorOptions options = read(2);
   EXPECT_EQ(options.sequenceParallel, false);
   EXPECT_EQ(options.overlapsExchanges, std::nullopt);
   ASSERT_EQ(options.layerSpecs.size(), 6u); // and four of the preset
   using Cut = TensorOptions::LayerSpec::Cut;
-  EXPECT_EQ(options.layerSpecs[0], (TensorOptions::LayerSpec{{"qkv"}, Cut::Column, {{4, 2, 2}, {-1}}, 0, {}}));
+  EXPECT_EQ(options.layerSpecs[0],
+            (TensorOptions::LayerSpec{{"qkv"}, Cut::Column, {{4, 2, 2}, {-1}}, 0, {}}));
   EXPECT_EQ(options.layerSpecs[1].cut, Cut::Skip);
   EXPECT_EQ(options.layerSpecs[2].patterns, std::vector<std::string>{".*\\.self_attn\\.o_proj\\.weight$"});
   EXPECT_EQ(options.layerSpecs[2].cut, Cut::Row);
-  EXPECT_EQ(read("1"), TensorOptions());
+  EXPECT_EQ(read(1), TensorOptions());
 }
 
 TEST(Training, NodesCutTheMesh) {

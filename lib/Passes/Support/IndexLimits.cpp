@@ -1,7 +1,7 @@
 //===- IndexLimits.cpp - Which indices inputs may hold ------------------------------===//
 //
-// The same as lowering takes from commands, from ops: an op's library call has indices into another operand, and
-// they are elements of an input that were moved at most.
+// The same as lowering takes from commands, from ops: an op's library call has indices into another operand,
+// and they are elements of an input that were moved at most.
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Passes/IndexLimits.h"
