@@ -40,8 +40,8 @@ Value mlir::ds::gatherParts(OpBuilder &builder, Location loc, Value part, Ranked
   OpEmitter emit(builder, loc);
   const CutShape shape(type, cut, ranks.count);
   auto all = RankedTensorType::get({shape.ranks, shape.before, shape.block}, type.getElementType());
-  Value parts = builder.create<AllGatherOp>(loc, all, emit.reshape(part, {1, shape.before, shape.block}),
-                                            ranks.axes);
+  Value parts =
+      builder.create<AllGatherOp>(loc, all, emit.reshape(part, {1, shape.before, shape.block}), ranks.axes);
   if (shape.before != 1)
     parts = builder.create<TransposeOp>(loc, parts, ArrayRef<int64_t>{1, 0, 2});
   return emit.reshape(parts, type.getShape());

@@ -1,7 +1,6 @@
 //===- ShardingParts.cpp - What a rank does in the place of an op ------------------===//
 #include "ShardingRules.h"
 
-
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -28,9 +27,9 @@ SmallVector<Value> mlir::ds::localizePlainly(Operation *op, OpBuilder &builder, 
   for (auto [value, place] : llvm::zip_equal(read, part.factor.operands))
     if (!place.has() && place.lack == FactorDim::Lack::Once)
       value = onFirstRank(builder, op->getLoc(), value, part.ranks);
-  Operation *own = Operation::create(op->getLoc(), op->getName(), types, read,
-                                     op->getDiscardableAttrDictionary(), op->getPropertiesStorage(),
-                                     BlockRange(), /*numRegions=*/0);
+  Operation *own =
+      Operation::create(op->getLoc(), op->getName(), types, read, op->getDiscardableAttrDictionary(),
+                        op->getPropertiesStorage(), BlockRange(), /*numRegions=*/0);
   builder.insert(own);
   return llvm::to_vector_of<Value>(own->getResults());
 }
@@ -39,7 +38,8 @@ SmallVector<Value> mlir::ds::localizeOp(ConstantOp op, OpBuilder &builder, Value
                                         const LocalPart &) {
   auto splat = cast<SplatElementsAttr>(op.getValue());
   auto type = cast<ShapedType>(types.front());
-  return {builder.create<ConstantOp>(op.getLoc(), DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()))};
+  return {builder.create<ConstantOp>(op.getLoc(),
+                                     DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()))};
 }
 
 SmallVector<Value> mlir::ds::localizeOp(IotaOp op, OpBuilder &builder, ValueRange operands, TypeRange types,
@@ -82,7 +82,8 @@ SmallVector<Value> mlir::ds::localizeOp(ReduceOp op, OpBuilder &builder, ValueRa
 
 /// Number of each of a rank's elements in the whole, of which `cut` leaves it `type`: counted in the shape in
 /// which the cut dimension is apart.
-static Value numbersInWhole(OpEmitter &emit, RankedTensorType whole, RankedTensorType type, Cut cut, CutRanks ranks) {
+static Value numbersInWhole(OpEmitter &emit, RankedTensorType whole, RankedTensorType type, Cut cut,
+                            CutRanks ranks) {
   OpBuilder &builder = emit.getBuilder();
   SmallVector<int64_t> apart, strides;
   int64_t stride = 1, ofBlock = 1;
@@ -116,7 +117,8 @@ SmallVector<Value> mlir::ds::localizeOp(RandomUniformOp op, OpBuilder &builder, 
   auto type = cast<RankedTensorType>(types.front());
   Value numbers = numbersInWhole(emit, tensorType(op.getResult()), type,
                                  cutOf(part.factor.results[0], part.outer), part.ranks);
-  auto own = builder.create<RandomUniformOp>(op.getLoc(), type, operands.front(), op.getId(), op.getFirst(), numbers);
+  auto own = builder.create<RandomUniformOp>(op.getLoc(), type, operands.front(), op.getId(), op.getFirst(),
+                                             numbers);
   return {own.getResult()};
 }
 
@@ -143,8 +145,7 @@ static Value atOwnKeyHead(OpEmitter &emit, Value gradient, int64_t heads, CutRan
   shape[2] = heads;
   auto index = RankedTensorType::get({heads}, builder.getI64Type());
   Value numbers = builder.create<IotaOp>(emit.getLoc(), index, 0, 0, 1);
-  Value each = emit.reshape(
-      emit.broadcast(numbers, {0}, {heads, ranks.count / heads}), {ranks.count});
+  Value each = emit.reshape(emit.broadcast(numbers, {0}, {heads, ranks.count / heads}), {ranks.count});
   Value own = takePart(builder, emit.getLoc(), each, Cut{0, 1}, ranks);
   Value isOwn = emit.compare(Predicate::EQ, numbers, emit.broadcast(own, {0}, {heads}));
   Value all = emit.broadcast(gradient, {0, 1, 2, 3}, shape);
@@ -201,7 +202,8 @@ SmallVector<Value> mlir::ds::localizeOp(AttentionGradOp op, OpBuilder &builder, 
     }
   Value first = firstHead(op, emit, part.ranks);
   SmallVector<Value> results = localizePlainly(op, builder, read, own, part);
-  numberHeads(results.front().getDefiningOp<AttentionGradOp>(), op, tensorType(op.getLse()).getDimSize(1), first);
+  numberHeads(results.front().getDefiningOp<AttentionGradOp>(), op, tensorType(op.getLse()).getDimSize(1),
+              first);
   const int64_t heads = tensorType(op.getKey()).getDimSize(2);
   for (Value &gradient : MutableArrayRef(results).drop_front())
     if (readsOne)
@@ -225,7 +227,8 @@ SmallVector<Value> mlir::ds::localizeOp(EmbeddingOp op, OpBuilder &builder, Valu
   OpEmitter emit(builder, op.getLoc());
   const int64_t rows = tensorType(operands[0]).getDimSize(0);
   Value ids = ownIds(emit, operands[1], rows, part.ranks);
-  auto own = builder.create<EmbeddingOp>(op.getLoc(), types.front(), operands[0], ids, /*part=*/true, IntegerAttr());
+  auto own =
+      builder.create<EmbeddingOp>(op.getLoc(), types.front(), operands[0], ids, /*part=*/true, IntegerAttr());
   return {own.getResult()};
 }
 

@@ -73,7 +73,8 @@ double bestOfAll(const PlacementProblem &problem) {
       const std::vector<uint32_t> before = made;
       for (size_t k = 0; k < op.operands.size(); ++k) {
         const uint32_t value = op.operands[k];
-        now += exchangeSeconds(problem, problem.values[value], trial.held[value], way.operands[k], made[value]);
+        now +=
+            exchangeSeconds(problem, problem.values[value], trial.held[value], way.operands[k], made[value]);
         if (way.operands[k] != trial.held[value])
           made[value] |= 1u << way.operands[k];
       }
@@ -113,8 +114,7 @@ TEST(Placement, ExchangesOnceForAllThatReadAlike) {
   problem.ops.push_back({{}, {x}, {{{}, {kFirstPart}, 0}}}); // rows
   for (int k = 0; k < 3; ++k) {
     const uint32_t matrix = addMatrix(problem, 1000), y = addValue(problem, 80, 80);
-    problem.ops.push_back(
-        {{x, matrix}, {y}, {{{kCopy, kFirstPart + 1}, {kFirstPart + 1}, 1}}});
+    problem.ops.push_back({{x, matrix}, {y}, {{{kCopy, kFirstPart + 1}, {kFirstPart + 1}, 1}}});
   }
   const PlacementSolution solution = placeValues(problem);
   EXPECT_EQ(findMistake(problem, solution), "");

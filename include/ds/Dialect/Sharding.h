@@ -1,9 +1,9 @@
 //===- Sharding.h - Along which numbers an op can be cut -----------------------===//
 //
-// A dimension is a product of factors: the 2304 columns of a fused projection are 3 x 12 x 64, of which 12 are
-// heads. An op is cut along a factor, and each rank has an equal part of it. Where that is not the outermost
-// factor of its dimension, the part is strided in the whole, and packed on the rank: of the 2304 columns, two
-// ranks have three times 384, and what they have is a plain tensor of 1152.
+// A dimension is a product of factors: the 2304 columns of a fused projection are 3 x 12 x 64, of which 12
+// are heads. An op is cut along a factor, and each rank has an equal part of it. Where that is not the
+// outermost factor of its dimension, the part is strided in the whole, and packed on the rank: of the 2304
+// columns, two ranks have three times 384, and what they have is a plain tensor of 1152.
 //
 //   reshape  [2, 32, 2304] -> [2, 32, 3, 12, 64]
 //     factor of size 12: operand dimension 2 behind 3 others, result dimension 3 behind none
@@ -94,8 +94,8 @@ std::optional<int64_t> findOuter(const ShardingFactor &factor, const FactorDim &
 /// What a rank has of a value of `type`.
 RankedTensorType localType(RankedTensorType type, Cut cut, int64_t ranks);
 
-// Exchanges, built at the insertion point. Collectives are along dimension 0, so that what is cut elsewhere is
-// brought there by a transposition. `type` is that of the whole value.
+// Exchanges, built at the insertion point. Collectives are along dimension 0, so that what is cut elsewhere
+// is brought there by a transposition. `type` is that of the whole value.
 
 /// This rank's part of `whole`, which all have.
 Value takePart(OpBuilder &builder, Location loc, Value whole, Cut cut, CutRanks ranks);

@@ -29,8 +29,7 @@ std::string findMistake(const PlacementProblem &problem, const PlacementSolution
     for (size_t k = 0; k < op.operands.size(); ++k) {
       const uint32_t value = op.operands[k];
       if (!isThere[value])
-        return "op " + std::to_string(index) + " reads value " + std::to_string(value) +
-               " before it is made";
+        return "op " + std::to_string(index) + " reads value " + std::to_string(value) + " before it is made";
       const PlacedValue &described = problem.values[value];
       const uint32_t before = described.isGiven ? described.available : made[value];
       seconds += exchangeSeconds(problem, described, solution.held[value], way.operands[k], before);

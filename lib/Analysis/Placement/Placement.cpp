@@ -98,8 +98,9 @@ private:
   std::vector<uint32_t> live;      ///< values of a frontier, in order
   std::vector<uint32_t> nextLive;  ///< those behind the op at hand
   std::vector<uint32_t> nextForms; ///< in which these may be read, by bit
-  std::vector<std::vector<std::pair<uint32_t, uint32_t>>> laterForms; ///< by value: ops, the last first, and the forms from there on
-  std::vector<int32_t> place;      ///< by value: where in `live`, or -1
+  std::vector<std::vector<std::pair<uint32_t, uint32_t>>>
+      laterForms;             ///< by value: ops, the last first, and the forms from there on
+  std::vector<int32_t> place; ///< by value: where in `live`, or -1
   std::vector<State> states, next;
   std::unordered_map<Frontier, uint32_t, FrontierHash> known; ///< of `next`
   std::vector<std::vector<Step>> steps;                       ///< by op
@@ -284,9 +285,8 @@ PlacementSolution Search::run() {
 
 PlacementSolution Search::trace() const {
   PlacementSolution solution;
-  const auto best = std::min_element(states.begin(), states.end(), [](const State &a, const State &b) {
-    return a.seconds < b.seconds;
-  });
+  const auto best = std::min_element(states.begin(), states.end(),
+                                     [](const State &a, const State &b) { return a.seconds < b.seconds; });
   solution.seconds = best->seconds;
   solution.isExact = isExact;
   solution.ways.resize(problem.ops.size());
@@ -329,7 +329,8 @@ double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value
   const double perByte = (problem.ranks - 1) / problem.ranks * problem.secondsPerByte;
   auto seconds = [&](const Exchange &exchange, double bytes) {
     const bool isSum = exchange.share > 1;
-    const double weight = isSum ? 1 : problem.partsWeight, waits = isSum ? problem.waitsOfSum : exchange.count;
+    const double weight = isSum ? 1 : problem.partsWeight,
+                 waits = isSum ? problem.waitsOfSum : exchange.count;
     return weight * (perByte * exchange.share * bytes + problem.secondsPerExchange * waits);
   };
   const bool isCopied = isThere && !isWhole; // its own part, or zeros on all ranks but one

@@ -30,7 +30,8 @@ public:
       x = emit.scale(bent, limit);
     }
     if (existing < shape[1]) {
-      Value isThere = emit.compare(Predicate::LT, classes(), emit.splat(numbers(), static_cast<double>(existing)));
+      Value isThere =
+          emit.compare(Predicate::LT, classes(), emit.splat(numbers(), static_cast<double>(existing)));
       x = emit.select(isThere, x, emit.splatLike(x, -std::numeric_limits<double>::infinity()));
     }
     isCounted = emit.compare(Predicate::NE, targets, emit.splatLike(targets, static_cast<double>(ignored)));

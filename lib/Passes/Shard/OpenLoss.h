@@ -8,9 +8,9 @@
 
 namespace mlir::ds {
 
-/// Writes the losses of `func`, and their gradients, as elementwise ops and reductions, so that ranks can have
-/// classes each. `existing` says of logits of so many columns how many classes there are, where that is fewer
-/// (PadClasses.h): columns behind them count as minus infinity.
+/// Writes the losses of `func`, and their gradients, as elementwise ops and reductions, so that ranks can
+/// have classes each. `existing` says of logits of so many columns how many classes there are, where that is
+/// fewer (PadClasses.h): columns behind them count as minus infinity.
 void openLosses(func::FuncOp func, const DenseMap<int64_t, int64_t> &existing);
 
 } // namespace mlir::ds

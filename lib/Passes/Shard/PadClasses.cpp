@@ -32,8 +32,8 @@ private:
   ModuleOp module;
   SymbolTable symbols;
   int64_t classes;
-  llvm::MapVector<Value, int64_t> found;           ///< dimension by value
-  llvm::MapVector<StringAttr, int64_t> states;     ///< and by state
+  llvm::MapVector<Value, int64_t> found;                 ///< dimension by value
+  llvm::MapVector<StringAttr, int64_t> states;           ///< and by state
   SmallVector<std::pair<OpOperand *, int64_t>> returned; ///< by segments, as no state
   SmallVector<Value> open;
 };

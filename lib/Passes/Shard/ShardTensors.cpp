@@ -99,7 +99,7 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     PlacementSettings settings;
     settings.ranks = ranks.count;
     const std::optional<bool> asked = getTraining(module).tensors.sequenceParallel;
-    settings.rows = !asked      ? PlacementSettings::Rows::Chosen
+    settings.rows = !asked   ? PlacementSettings::Rows::Chosen
                     : *asked ? PlacementSettings::Rows::Cut
                              : PlacementSettings::Rows::Whole;
     readRatesInto(settings, *rates);
@@ -130,13 +130,15 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     return settled.parameters.lookup(name);
   }
 
-  LogicalResult shardSegment(func::FuncOp func, SymbolTable &symbols, PlacementSettings settings, CutRanks ranks,
-                             SettledStates &settled, const DenseMap<int64_t, int64_t> &existing) {
+  LogicalResult shardSegment(func::FuncOp func, SymbolTable &symbols, PlacementSettings settings,
+                             CutRanks ranks, SettledStates &settled,
+                             const DenseMap<int64_t, int64_t> &existing) {
     openLosses(func, existing);
     SegmentStates segment(func);
     settings.trains = segment.does(Work::Backward);
     auto lookup = [&](StringAttr name) { return name ? symbols.lookup<StateOp>(name) : StateOp(); };
-    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count, settings.rows != PlacementSettings::Rows::Whole);
+    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count,
+                          settings.rows != PlacementSettings::Rows::Whole);
     DenseMap<StringAttr, AllowedCuts> allowed;
     if (settled.parameters.empty()) // the others follow the first
       allowed = readSpecs(segment, cuts, getTraining(func->getParentOfType<ModuleOp>()).tensors);

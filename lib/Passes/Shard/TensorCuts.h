@@ -1,8 +1,9 @@
 //===- TensorCuts.h - Where the values of a segment could be cut -----------------===//
 //
 // Every cut of a value that some op could make something of. Cuts begin where they can come from: at the
-// dimensions of parameters, which are what tensor parallelism divides, at the key heads of attention, and, where rows may be cut,
-// at the sequence. Through the factors of ops they reach all that is made of them, forward and backward.
+// dimensions of parameters, which are what tensor parallelism divides, at the key heads of attention, and,
+// where rows may be cut, at the sequence. Through the factors of ops they reach all that is made of them,
+// forward and backward.
 //
 //   %w = 64 x 192, %y = %x * %w, split into q, k, v of 64 columns, each seen as 4 heads of 16:
 //     the heads of attention are dimension 2 of q, behind none; columns of q, dimension 2, behind none;
@@ -41,7 +42,7 @@ private:
   DenseMap<Operation *, ShardingRule> rules;
   DenseMap<Value, SmallVector<Cut, 4>> cuts;
   DenseMap<Value, SmallVector<Value, 3>> alike; ///< by value that is cut as others are
-  SmallVector<std::pair<Value, Cut>> open; ///< found, and not spread yet
+  SmallVector<std::pair<Value, Cut>> open;      ///< found, and not spread yet
 };
 
 } // namespace mlir::ds

@@ -50,8 +50,8 @@ Value TensorPartition::readPart(Value value, Cut cut) {
   return part;
 }
 
-/// Lets what is built be work of `op`; what is made of `value`, where there is one, forward where a forward op will
-/// read that too.
+/// Lets what is built be work of `op`; what is made of `value`, where there is one, forward where a forward
+/// op will read that too.
 void TensorPartition::follow(Operation *op, Value value) {
   current = op;
   auto isLaterForward = [&](Operation *user) { return isForward(user) && op && op->isBeforeInBlock(user); };
@@ -117,7 +117,8 @@ void TensorPartition::rewriteCut(Operation *op, const OpWay &way) {
   SmallVector<Value> operands;
   for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands)) {
     if (!placement.isFree(value))
-      operands.push_back(readAs(value, placement.formOf(value, place, factor, way.outer, /*isResult=*/false)));
+      operands.push_back(
+          readAs(value, placement.formOf(value, place, factor, way.outer, /*isResult=*/false)));
     else
       operands.push_back(place.has() ? readPart(value, mlir::ds::cutOf(place, way.outer))
                                      : readAs(value, analysis::kWhole));
@@ -177,7 +178,8 @@ void TensorPartition::rewrite(Operation *op) {
   const OpWay way = placement.wayOf(op);
   if (way.factor >= 0)
     return rewriteCut(op, way);
-  repeat(op, [&](Value value) { return readAs(value, way.onAddends ? analysis::kAddends : analysis::kWhole); });
+  repeat(op,
+         [&](Value value) { return readAs(value, way.onAddends ? analysis::kAddends : analysis::kWhole); });
 }
 
 //===----------------------------------------------------------------------===//
@@ -212,9 +214,9 @@ void TensorPartition::run() {
     follow(result.get().getDefiningOp(), {});
     StringAttr parameter = placement.parameterOfGradient(state);
     const bool isUpdated = result.get().getDefiningOp<UpdateOp>() != nullptr;
-    result.set(parameter    ? readGradient(result.get(), parameter)
+    result.set(parameter   ? readGradient(result.get(), parameter)
                : isUpdated ? locals[result.get()].value
-                            : readAs(result.get(), analysis::kWhole));
+                           : readAs(result.get(), analysis::kWhole));
   }
   follow(nullptr, {});
   for (Operation *op : llvm::reverse(old))

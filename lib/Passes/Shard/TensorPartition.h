@@ -1,8 +1,8 @@
 //===- TensorPartition.h - A segment as one rank runs it ---------------------------===//
 //
-// Rewrites a segment that is placed: each op becomes what a rank does of it, on values of the rank's sizes, and
-// where a value is read in another form than it is held in, ranks exchange it, once for all readers. The text
-// is the same on every rank.
+// Rewrites a segment that is placed: each op becomes what a rank does of it, on values of the rank's sizes,
+// and where a value is read in another form than it is held in, ranks exchange it, once for all readers. The
+// text is the same on every rank.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_SHARD_TENSORPARTITION_H
@@ -17,8 +17,8 @@ namespace mlir::ds {
 class TensorPartition {
 public:
   /// `cutOf` tells where a state is cut.
-  TensorPartition(SegmentStates &segment, const TensorCuts &cuts, const TensorPlacement &placement, CutRanks ranks,
-                  function_ref<std::optional<Cut>(StringAttr)> cutOf)
+  TensorPartition(SegmentStates &segment, const TensorCuts &cuts, const TensorPlacement &placement,
+                  CutRanks ranks, function_ref<std::optional<Cut>(StringAttr)> cutOf)
       : segment(segment), cuts(cuts), placement(placement), ranks(ranks), cutOf(cutOf),
         builder(segment.getFunction().getContext(), &listener) {}
 
@@ -29,7 +29,7 @@ private:
   using Form = ::ds::analysis::Form;
   /// What this rank has of a value.
   struct Local {
-    Value value;                   ///< in the form in which it is held
+    Value value;                    ///< in the form in which it is held
     DenseMap<unsigned, Value> made; ///< in others
   };
 
@@ -58,9 +58,9 @@ private:
   function_ref<std::optional<Cut>(StringAttr)> cutOf;
   WorkListener listener;
   OpBuilder builder;
-  Operation *current = nullptr;                 ///< whose work is built
+  Operation *current = nullptr;                ///< whose work is built
   SmallVector<RankedTensorType> argumentTypes; ///< before they were those of parts
-  DenseMap<Value, StringAttr> parameters;       ///< by gradient that updates read
+  DenseMap<Value, StringAttr> parameters;      ///< by gradient that updates read
   DenseMap<Value, Local> locals;
   DenseMap<Value, SmallVector<std::pair<Cut, Value>, 2>> parts; ///< of values that each rank has whole
 };

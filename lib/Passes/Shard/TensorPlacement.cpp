@@ -15,9 +15,9 @@ using analysis::Form;
 /// A problem on its way, and what its ops and ways are.
 struct TensorPlacement::Draft {
   analysis::PlacementProblem problem;
-  SmallVector<Operation *> ops;          ///< by number; null for sources and sinks
-  SmallVector<SmallVector<OpWay>> ways;  ///< by op and way
-  SmallVector<Value> values;             ///< by number
+  SmallVector<Operation *> ops;         ///< by number; null for sources and sinks
+  SmallVector<SmallVector<OpWay>> ways; ///< by op and way
+  SmallVector<Value> values;            ///< by number
   bool isForward = false;
 };
 
@@ -26,7 +26,9 @@ static double bytesOf(Value value) {
   return static_cast<double>(type.getNumElements()) * std::max(1u, type.getElementTypeBitWidth() / 8);
 }
 
-Cut TensorPlacement::cutOf(Value value, Form form) const { return cuts.of(value)[form - analysis::kFirstPart]; }
+Cut TensorPlacement::cutOf(Value value, Form form) const {
+  return cuts.of(value)[form - analysis::kFirstPart];
+}
 
 //===----------------------------------------------------------------------===//
 // What belongs to the problem
@@ -37,19 +39,19 @@ void TensorPlacement::findFree() {
     StateOp state = segment.nameOf(argument) ? lookup(segment.nameOf(argument)) : StateOp();
     if (!state || (state.getRole() != Role::Parameter && state.getRole() != Role::Gradient))
       continue;
-    bound.insert(argument);
-    parameters.insert(argument);
+    values.bound.insert(argument);
+    values.parameters.insert(argument);
     if (state.getTrainable())
-      trained.insert(argument);
+      values.trained.insert(argument);
   }
   for (Operation &op : segment.getBody())
-    for (auto *set : {&bound, &trained})
+    for (auto *set : {&values.bound, &values.trained})
       if (llvm::any_of(op.getOperands(), [&](Value operand) { return set->contains(operand); }))
         set->insert(op.result_begin(), op.result_end());
   for (Operation &op : segment.getBody()) {
-    auto isParameter = [&](Value operand) { return parameters.contains(operand); };
+    auto isParameter = [&](Value operand) { return values.parameters.contains(operand); };
     if (op.getNumOperands() == 1 && cuts.ruleOf(&op).passesAddends && isParameter(op.getOperand(0)))
-      parameters.insert(op.result_begin(), op.result_end());
+      values.parameters.insert(op.result_begin(), op.result_end());
   }
 }
 
@@ -60,10 +62,11 @@ uint32_t TensorPlacement::number(Draft &draft, Value value) {
   analysis::PlacedValue described;
   described.bytes = bytesOf(value);
   // Addends of a parameter's gradient are added up with those of others, when ZeRO reduces them.
-  if (draft.isForward && settings.trains && isFloatTensor(value) && trained.contains(value) &&
-      !parameters.contains(value))
+  if (draft.isForward && settings.trains && isFloatTensor(value) && values.trained.contains(value) &&
+      !values.parameters.contains(value))
     described.gradientBytes = described.bytes;
-  described.mayMove = !parameters.contains(value); // a parameter is read in the parts that it is held in
+  described.mayMove =
+      !values.parameters.contains(value); // a parameter is read in the parts that it is held in
   if (auto held = forms.find(value); held != forms.end()) {
     described.isGiven = true;
     described.held = held->second;
@@ -83,8 +86,8 @@ double TensorPlacement::parameterSeconds(StateOp state) const {
   constexpr double kStatesOfTrained = 4; // gradient, master or itself, two moments
   const double bytes = static_cast<double>(state.getTensorType().getNumElements()) *
                        std::max(1u, state.getTensorType().getElementTypeBitWidth() / 8);
-  // To have matrices in parts is what ranks along this axis are there for: they are, unless it costs many times
-  // what it saves.
+  // To have matrices in parts is what ranks along this axis are there for: they are, unless it costs many
+  // times what it saves.
   constexpr double kMatrixWeight = 4096;
   return bytes * settings.memorySecondsPerByte * (state.getTrainable() ? 2 * kStatesOfTrained : 1) *
          (state.getTensorType().getRank() > 1 ? kMatrixWeight : 1);
@@ -133,7 +136,8 @@ void TensorPlacement::addSink(Draft &draft, Value value, StringAttr parameter) {
   if (cut) {
     const Cut *found = llvm::find(cuts.of(value), *cut);
     if (found != cuts.of(value).end())
-      sink.ways.push_back({{static_cast<Form>(analysis::kFirstPart + (found - cuts.of(value).begin()))}, {}, 0});
+      sink.ways.push_back(
+          {{static_cast<Form>(analysis::kFirstPart + (found - cuts.of(value).begin()))}, {}, 0});
   } else {
     auto addends = parameter ? settled->addends.find(parameter) : settled->addends.end();
     const bool isKnown = parameter && addends != settled->addends.end();
@@ -160,16 +164,15 @@ double TensorPlacement::workSeconds(Operation *op) const {
   double flops = 0;
   if (auto cost = dyn_cast<CostOpInterface>(op); cost && isa<LibraryOpInterface>(op))
     flops = static_cast<double>(cost.getFlops());
-  const bool isSingle = isFloatTensor(op->getResult(0)) &&
-                        tensorType(op->getResult(0)).getElementTypeBitWidth() > 16;
+  const bool isSingle =
+      isFloatTensor(op->getResult(0)) && tensorType(op->getResult(0)).getElementTypeBitWidth() > 16;
   const auto type = isSingle ? ::ds::config::DType::F32 : ::ds::config::DType::BF16;
   // What is computed without products runs in kernels with others, of which few values reach memory.
   constexpr double kStored = 0.25;
-  const double seconds = flops > 0 && settings.rates
-                             ? settings.rates->computeSeconds(flops, bytes, type)
-                             : kStored * bytes * settings.memorySecondsPerByte;
+  const double seconds = flops > 0 && settings.rates ? settings.rates->computeSeconds(flops, bytes, type)
+                                                     : kStored * bytes * settings.memorySecondsPerByte;
   constexpr double kWithGradients = 3;
-  const bool hasGradients = settings.trains && isForward(op) && trained.contains(op->getResult(0));
+  const bool hasGradients = settings.trains && isForward(op) && values.trained.contains(op->getResult(0));
   return seconds * (hasGradients ? kWithGradients : 1);
 }
 
@@ -194,7 +197,7 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
   SmallVector<OpWay> own;
   SmallVector<unsigned> read; // operands that are part of the problem
   for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
-    if (!bound.contains(operand))
+    if (!values.bound.contains(operand))
       continue;
     if (!numbers.contains(operand) && isa<BlockArgument>(operand) && !forms.contains(operand))
       addSource(draft, operand);
@@ -238,9 +241,10 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
     if (factor.kind == FactorKind::Max || factor.kind == FactorKind::Min)
       exchanges = 2 * bytesOf(op->getResult(0)) * settings.secondsPerByte;
     for (int64_t outer : outers)
-      addWay({static_cast<int>(index), outer, false}, seconds / static_cast<double>(settings.ranks) + exchanges,
-             [&](unsigned at) { return formOf(op->getOperand(at), factor.operands[at], factor, outer, false); },
-             [&](unsigned at) { return formOf(op->getResult(at), factor.results[at], factor, outer, true); });
+      addWay(
+          {static_cast<int>(index), outer, false}, seconds / static_cast<double>(settings.ranks) + exchanges,
+          [&](unsigned at) { return formOf(op->getOperand(at), factor.operands[at], factor, outer, false); },
+          [&](unsigned at) { return formOf(op->getResult(at), factor.results[at], factor, outer, true); });
   }
   draft.problem.ops.push_back(std::move(described));
   draft.ops.push_back(op);
@@ -270,13 +274,14 @@ LogicalResult TensorPlacement::place(Draft &draft) {
     Operation *op = draft.ops[solution.stuckAt];
     return emitError(op ? op->getLoc() : draft.values[value].getLoc())
            << "ranks that share layers cannot hold the values of "
-           << (op ? op->getName().getStringRef() : StringRef("a state")) << " in any way that fits its readers";
+           << (op ? op->getName().getStringRef() : StringRef("a state"))
+           << " in any way that fits its readers";
   }
   if (std::string mistake = analysis::findMistake(problem, solution); !mistake.empty())
     return segment.getFunction().emitError("is placed wrongly: ") << mistake;
-  exact &= solution.isExact;
+  outcome.isExact &= solution.isExact;
   if (draft.isForward)
-    forwardSeconds = solution.seconds;
+    outcome.forwardSeconds = solution.seconds;
   for (auto [index, op] : llvm::enumerate(draft.ops))
     if (op)
       ways[op] = draft.ways[index][solution.ways[index]];
@@ -301,7 +306,8 @@ void TensorPlacement::settleParameters() {
     if (!state || state.getRole() != Role::Parameter || form == forms.end())
       continue;
     const bool isWhole = form->second == analysis::kWhole;
-    settled->parameters.try_emplace(name, isWhole ? std::nullopt : std::optional(cutOf(argument, form->second)));
+    settled->parameters.try_emplace(name,
+                                    isWhole ? std::nullopt : std::optional(cutOf(argument, form->second)));
   }
 }
 
@@ -311,7 +317,7 @@ LogicalResult TensorPlacement::solve(function_ref<StateOp(StringAttr)> lookupSta
   findFree();
   auto isPlaced = [&](Operation &op) {
     return getWork(&op) != Work::Update && op.getNumResults() > 0 &&
-           llvm::any_of(op.getOperands(), [&](Value operand) { return bound.contains(operand); });
+           llvm::any_of(op.getOperands(), [&](Value operand) { return values.bound.contains(operand); });
   };
   // What leaves is settled as soon as it is made: it is not to be carried along through the search.
   llvm::MapVector<Value, StringAttr> sinks;

@@ -31,7 +31,7 @@ struct PlacementSettings {
 
   int64_t ranks = 1;
   Rows rows = Rows::Chosen;
-  bool trains = false; ///< gradients follow
+  bool trains = false;                               ///< gradients follow
   double secondsPerByte = 0, secondsPerExchange = 0; ///< of exchanges
   double memorySecondsPerByte = 0;
   const ::ds::cost::Rates *rates = nullptr;
@@ -62,15 +62,15 @@ public:
   /// The cut that a form of `value` which is a part means.
   Cut cutOf(Value value, ::ds::analysis::Form form) const;
   /// What `way` reads and makes of a value that has `place` of the factor.
-  ::ds::analysis::Form formOf(Value value, const FactorDim &place, const ShardingFactor &factor, int64_t outer,
-                              bool isResult) const;
+  ::ds::analysis::Form formOf(Value value, const FactorDim &place, const ShardingFactor &factor,
+                              int64_t outer, bool isResult) const;
   /// Whether ranks make addends of the gradient of a parameter that they have whole.
   bool makesAddends(StringAttr parameter) const { return settled->addends.lookup(parameter); }
   /// The parameter whose gradients `state` holds; null where it is no gradient.
   StringAttr parameterOfGradient(StringAttr state) const;
   /// Seconds of exchanges and work, by the model; of the forward with its gradients' exchanges.
-  double getForwardSeconds() const { return forwardSeconds; }
-  bool isExact() const { return exact; }
+  double getForwardSeconds() const { return outcome.forwardSeconds; }
+  bool isExact() const { return outcome.isExact; }
 
 private:
   struct Draft;
@@ -90,15 +90,23 @@ private:
   const DenseMap<StringAttr, AllowedCuts> &allowed;
   function_ref<StateOp(StringAttr)> lookup = nullptr;
   SettledStates *settled = nullptr;
-  DenseSet<Value> bound;                          ///< values that parameters have part in
-  DenseSet<Value> parameters;                     ///< these themselves, in whatever shape and type
-  DenseSet<Value> trained;                        ///< of them those that trained ones have
-  DenseMap<Value, uint32_t> numbers;              ///< in the draft at hand
-  DenseMap<Value, ::ds::analysis::Form> forms;    ///< how values are held
-  DenseMap<Value, uint32_t> made;                 ///< in which forms they are there beside
+  /// Which values depend on which.
+  struct Dependence {
+    DenseSet<Value> bound;      ///< values that parameters have part in
+    DenseSet<Value> parameters; ///< these themselves, in whatever shape and type
+    DenseSet<Value> trained;    ///< of the bound ones those that trained parameters have part in
+  };
+  Dependence values;
+  DenseMap<Value, uint32_t> numbers;           ///< in the draft at hand
+  DenseMap<Value, ::ds::analysis::Form> forms; ///< how values are held
+  DenseMap<Value, uint32_t> made;              ///< in which forms they are there beside
   DenseMap<Operation *, OpWay> ways;
-  double forwardSeconds = 0;
-  bool exact = true;
+  /// What the searches say of themselves.
+  struct Outcome {
+    double forwardSeconds = 0;
+    bool isExact = true;
+  };
+  Outcome outcome;
 };
 
 } // namespace mlir::ds

@@ -10,8 +10,8 @@ using namespace mlir::ds;
 
 using LayerSpec = TensorOptions::LayerSpec;
 
-/// The dimension of `parameter` that a layer makes its results from (columns), or reads its input along (rows): of the
-/// first op that adds up along a dimension of it.
+/// The dimension of `parameter` that a layer makes its results from (columns), or reads its input along
+/// (rows): of the first op that adds up along a dimension of it.
 static std::optional<int64_t> findDimension(Value parameter, const TensorCuts &cuts, LayerSpec::Cut wanted) {
   const FactorKind kind = wanted == LayerSpec::Cut::Row ? FactorKind::Sum : FactorKind::Parallel;
   for (Operation *user : parameter.getUsers()) {

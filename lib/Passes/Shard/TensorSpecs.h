@@ -15,9 +15,9 @@ struct AllowedCuts {
   SmallVector<Cut> cuts;
 };
 
-/// What `options.layerSpecs` leaves of the cuts of the segment's parameters, by their names: the first entry that
-/// matches counts. Columns and rows are those of the products that read a parameter, however it is stored. Warns of
-/// entries that no cut of the graph obeys; such leave everything open.
+/// What `options.layerSpecs` leaves of the cuts of the segment's parameters, by their names: the first entry
+/// that matches counts. Columns and rows are those of the products that read a parameter, however it is
+/// stored. Warns of entries that no cut of the graph obeys; such leave everything open.
 DenseMap<StringAttr, AllowedCuts> readSpecs(SegmentStates &segment, const TensorCuts &cuts,
                                             const TensorOptions &options);
 

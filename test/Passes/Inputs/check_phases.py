@@ -20,7 +20,7 @@ WORKS_ON = {
     "share-kernels": "model step sharded fused resident scheduled planned", "verify-stages": "model step sharded fused resident scheduled planned",
     "freeze-parameters": "model", "add-adapters": "model", "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "raise-loss-cap": "model", "raise-splits": "model", "lower-precision": "model",
     "offer-loss": "model", "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
-    "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-zero": "step", "verify-sharded": "sharded",
+    "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-tensors": "step", "shard-zero": "step", "verify-sharded": "sharded",
     "offload-states": "sharded", "offload-updates": "fused", "place-states": "fused", "verify-fused": "fused", "rematerialize-cheap": "fused",
     "verify-resident": "resident", "normalize-shapes": "fused", "join-loss": "resident",
     "fuse-regions": "fused resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "fused resident",

@@ -2,11 +2,12 @@
 //
 // Along one axis, ranks hold a value in one of several forms: each has all of it, each has an equal part, or
 // each has an addend. An op can be run in a few ways, of which each reads and makes certain forms; where a
-// value is read in another form than it is held in, ranks exchange it. What is wanted is the way of each op so
-// that the whole takes the least time.
+// value is read in another form than it is held in, ranks exchange it. What is wanted is the way of each op
+// so that the whole takes the least time.
 //
-// Ops come in order, as a step has them. A value's gradient goes back along the same edges: reading in one form
-// what is held in another costs an exchange forward, and its transpose backward. Of n bytes, among t ranks:
+// Ops come in order, as a step has them. A value's gradient goes back along the same edges: reading in one
+// form what is held in another costs an exchange forward, and its transpose backward. Of n bytes, among t
+// ranks:
 //
 //   held      read as   forward           sent            backward          sent
 //   addends   whole     all-reduce        2 (t-1)/t n     -
@@ -24,9 +25,9 @@
 //   parts of its columns and B in parts of its rows; z is then addends. One exchange of z forward, one of x's
 //   gradient backward.
 //
-// The search goes through the ops in order and keeps, for each way in which the values that are still read can
-// be held, the cheapest way there (dynamic programming over a frontier, as the elimination of variables in
-// order of the graph: Bertele and Brioschi, Nonserial Dynamic Programming, 1972). In a chain of layers few
+// The search goes through the ops in order and keeps, for each way in which the values that are still read
+// can be held, the cheapest way there (dynamic programming over a frontier, as the elimination of variables
+// in order of the graph: Bertele and Brioschi, Nonserial Dynamic Programming, 1972). In a chain of layers few
 // values cross, so that this is exact and linear in the number of layers.
 //
 //===---------------------------------------------------------------------------===//
@@ -73,8 +74,8 @@ struct PlacementProblem {
   double secondsPerByte = 0;     ///< of what a rank sends
   double secondsPerExchange = 0; ///< of each exchange, whatever its size
   double secondsPerCopied = 0;   ///< of each byte of a rank's own part, where that is taken of a whole
-  /// By how much exchanges of parts count more than they take, where values are to be whole between layers and
-  /// sums to be made whole: a last resort then.
+  /// By how much exchanges of parts count more than they take, where values are to be whole between layers
+  /// and sums to be made whole: a last resort then.
   double partsWeight = 1;
   double waitsOfSum = 1; ///< how often `secondsPerExchange` counts for a sum that is made whole, 1 or 2
   /// States that are kept from one op to the next at most, the cheapest: more are needed in graphs that are
@@ -85,16 +86,17 @@ struct PlacementProblem {
 struct PlacementSolution {
   std::vector<uint32_t> ways; ///< by op
   std::vector<Form> held;     ///< by value
-  std::vector<uint32_t> read; ///< by value: the forms in which ops read it and that were made for that, by bit
+  std::vector<uint32_t>
+      read; ///< by value: the forms in which ops read it and that were made for that, by bit
   double seconds = std::numeric_limits<double>::infinity();
-  bool isExact = true; ///< no state was dropped for their number: none but such as a cheaper one becomes
+  bool isExact = true;  ///< no state was dropped for their number: none but such as a cheaper one becomes
   uint32_t stuckAt = 0; ///< where nothing is found, the first op for which no way was left
 
   bool isFound() const { return seconds < std::numeric_limits<double>::infinity(); }
 };
 
-/// Seconds to read in `form` what is held as `held`, forward and backward together; infinite where that may not
-/// be. `made` are forms that were made before, by bit: a whole serves a copy too.
+/// Seconds to read in `form` what is held as `held`, forward and backward together; infinite where that may
+/// not be. `made` are forms that were made before, by bit: a whole serves a copy too.
 double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value, Form held, Form form,
                        uint32_t made);
 
