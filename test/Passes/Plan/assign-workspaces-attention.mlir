@@ -1,5 +1,6 @@
 // RUN: ds-opt %s --ds-set-machine=attention-bytes=16777216 --ds-assign-workspaces | FileCheck %s
 // RUN: ds-opt %s --ds-set-machine=attention-bytes=0 --ds-assign-workspaces | FileCheck %s --check-prefix=NONE
+// RUN: ds-opt %s --ds-set-machine=attention-bytes=16777216 --ds-assign-workspaces=memory=least | FileCheck %s --check-prefix=NONE
 
 // Attention's gradient takes a workspace of as many bytes as the plan has for it, or none.
 module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {

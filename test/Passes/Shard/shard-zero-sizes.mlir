@@ -6,6 +6,8 @@
 // RUN: not ds-opt %t.mlir --ds-set-machine=cluster=nowhere 2>&1 | FileCheck %s --check-prefix=ERROR
 // RUN: sed 's/STAGE/1/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/STAGE/1, reduce_each_micro_step = true/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=EACH
+// RUN: sed 's/STAGE/1/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero=reduce-each-micro-step | FileCheck %s --check-prefix=EACH
+// RUN: sed 's/STAGE/2, reduce_each_micro_step = false/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero=reduce-each-micro-step | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/STAGE/2, reduce_each_micro_step = false/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=ONCE
 // RUN: sed 's/STAGE/3/;s/threshold = 8/threshold = 8, stage3_model_persistence_threshold = 8/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=WHOLE
 // RUN: sed 's/STAGE/3/;s/threshold = 8/threshold = 8, stage3_model_persistence_threshold = 7/' %S/shard-zero.mlir | ds-opt - --ds-shard-zero | FileCheck %s --check-prefix=DIVIDED
