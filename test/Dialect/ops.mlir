@@ -127,7 +127,7 @@ func.func @network(%a: tensor<4x8xf32>, %b: tensor<6x8xf32>, %c: tensor<6xf32>, 
   // CHECK: ds.embedding %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   %e = ds.embedding %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   // CHECK: ds.embedding part %{{.*}}, %{{.*}} : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
-  %part = ds.embedding part %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
+  %rows = ds.embedding part %table, %ids : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   // CHECK: ds.embedding %{{.*}}, %{{.*}} padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   %padded = ds.embedding %table, %ids padding_index 1 : tensor<100x8xf32>, tensor<2x16xi64> -> tensor<2x16x8xf32>
   // CHECK: ds.embedding_grad %{{.*}}, %{{.*}} : tensor<2x16xi64>, tensor<2x16x8xf32> -> tensor<100x8xf32>

@@ -211,9 +211,8 @@ bool mlir::ds::endsWith(func::FuncOp func, StateOp state) {
   if (!state || state.getRole() != Role::Gradient || !segment || !segment.does(Work::Update))
     return false;
   const auto name = FlatSymbolRefAttr::get(state);
-  ArrayAttr results = func.getAllResultAttrs(); // of all at once: each state is asked for
-  return !results || llvm::none_of(results.getAsRange<DictionaryAttr>(), [&](DictionaryAttr result) {
-    return result.get(DsDialect::kStateAttr) == name;
+  return llvm::none_of(llvm::seq(func.getNumResults()), [&](unsigned index) {
+    return func.getResultAttr(index, DsDialect::kStateAttr) == name;
   });
 }
 
