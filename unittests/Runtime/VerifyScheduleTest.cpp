@@ -198,6 +198,40 @@ TEST(VerifySchedule, Updates) {
               HasSubstr("schedule[1] runs the update 's1' 2 times, expected once"));
 }
 
+// Two micro-batches, whose updates run beside the first of the next step, or on their own.
+enum : uint32_t { kStart, kEnd, kRotated, kFlush };
+std::string late(const std::function<void(Program &)> &change) {
+  Program p = withSegments(
+      {{Forward, Backward}, {Forward, Backward, Update}, {Forward, Backward, Update}, {Update}, {Evaluation}},
+      2);
+  p.stages[0].schedule = {{kStart, 0, 1, Set}, {kEnd, 1, 1, Add, true}};
+  return test::verdict(std::move(p), change);
+}
+
+TEST(VerifySchedule, LateUpdates) {
+  EXPECT_EQ(late([](Program &) {}), "accepted");
+  EXPECT_THAT(late([](Program &p) { p.segments[kFlush].work = {Forward}; }),
+              HasSubstr("1 segments that update among else are not scheduled, and 0 that do nothing else, "
+                        "expected one of each where 's2' is there"));
+  EXPECT_THAT(late([](Program &p) { p.segments[kRotated].work = {Evaluation}; }),
+              HasSubstr("0 segments that update among else are not scheduled, and 1 that do"));
+  EXPECT_THAT(late([](Program &p) {
+                p.segments[kRotated].work = {Forward, Update};
+              }),
+              HasSubstr("'s2', which is not scheduled, does forward, update in the place of 1 runs of 's0', "
+                        "which does forward, backward"));
+  EXPECT_THAT(late([](Program &p) { p.segments[kRotated].chunk = 1; }),
+              HasSubstr("'s2', which is not scheduled, does"));
+  EXPECT_THAT(late([](Program &p) {
+                p.accumulation = 3;
+                p.stages[0].schedule = {{kStart, 0, 2}, {kEnd, 2, 1}};
+                p.segments[kStart].work = {Forward};
+                p.segments[kEnd].work = {Forward, Update};
+                p.segments[kRotated].work = {Forward, Update};
+              }),
+              HasSubstr("in the place of 2 runs of 's0'"));
+}
+
 TEST(VerifySchedule, GradientsOfAStep) {
   EXPECT_THAT(after([](auto &s) { s[1].gradients = Gradients(3); }),
               HasSubstr("schedule[1] does 3 with gradients, the last known is 2"));

@@ -70,7 +70,7 @@ private:
 
 HostEngine::HostEngine(const Program &program, const HostEngineOptions &options)
     : program(program), rank(options.rank), storage(options.storage), tasks(program),
-      step(executionsOf(program)) {}
+      step(executionsOf(program)), lateStep(lateExecutionsOf(program)) {}
 
 Result<std::unique_ptr<Engine>> HostEngine::load(const Program &program, const HostEngineOptions &options) {
   if (program.target != "cpu")
@@ -184,7 +184,7 @@ Status HostEngine::run(uint32_t segment, uint32_t microBatch) {
   return play({&alone, 1}, {});
 }
 
-Status HostEngine::runStep(const Fill &fill) { return play(step, fill); }
+Status HostEngine::runStep(const Fill &fill, bool late) { return play(late ? lateStep : step, fill); }
 
 Status HostEngine::retrace(const Fill &fill, const After &after) {
   return CallerPlayer(program, poison.get(), tasks, fill, after).play(step);

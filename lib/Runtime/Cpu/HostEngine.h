@@ -39,7 +39,7 @@ public:
   bool isRemote(const std::byte *) const override { return false; }
   Status transfer(std::byte *to, const std::byte *from, uint64_t bytes) override;
   Status run(uint32_t segment, uint32_t microBatch) override;
-  Status runStep(const Fill &fill) override;
+  Status runStep(const Fill &fill, bool late) override;
   Status retrace(const Fill &fill, const After &after) override;
   void measure(bool on) override { tasks.measure(on); }
   std::vector<Timing> takeTimings() override { return tasks.takeTimings(); }
@@ -62,7 +62,8 @@ private:
   HostTasks tasks;
   std::unique_ptr<StreamWorkers> workers; ///< null when there is one stream, or poison
   std::unique_ptr<Poison> poison;         ///< null without
-  std::vector<Execution> step;            ///< the schedule
+  const std::vector<Execution> step;      ///< the schedule
+  const std::vector<Execution> lateStep;  ///< with late updates; empty where a step leaves none
 };
 
 } // namespace ds::rt

@@ -6,7 +6,7 @@
 namespace ds::rt {
 namespace {
 
-constexpr uint64_t kWholeStep = UINT64_MAX;
+constexpr uint64_t kWholeStep = UINT64_MAX, kLateStep = UINT64_MAX - 1;
 
 /// A segment that runs alone has other addresses for every micro-batch, and a graph of its own.
 uint64_t keyOf(const Execution &alone) { return uint64_t(alone.microBatch) << 32 | alone.segment; }
@@ -21,7 +21,8 @@ DeviceEngine::DeviceEngine(Device &device, const Program &program, const DeviceE
                            std::unique_ptr<HostCommands> host)
     : device(device), program(program), checksAlways(isSet("DS_CUDA_CHECK", false)),
       arenas(device, program, options.rank, options.storage), commands(device, program, std::move(host)),
-      graphs(device.graphs(), !checksAlways), step(executionsOf(program)) {}
+      graphs(device.graphs(), !checksAlways), step(executionsOf(program)),
+      lateStep(lateExecutionsOf(program)) {}
 
 Result<std::unique_ptr<Engine>> DeviceEngine::load(Device &device, const Program &program,
                                                    const DeviceEngineOptions &options) {
@@ -46,7 +47,7 @@ Status DeviceEngine::prepare(const DeviceEngineOptions &options) {
     return status;
   ends("memory");
   uint64_t length = 0;
-  for (const Execution &part : step)
+  for (const Execution &part : lateStep.empty() ? step : lateStep) // the longer one
     length += program.segments[part.segment].numCommands;
   if (Status status = graphs.limit(length); !status)
     return status;
@@ -93,9 +94,9 @@ Status DeviceEngine::fillAll(const Fill &fill) const {
   return {};
 }
 
-Status DeviceEngine::runStep(const Fill &fill) {
+Status DeviceEngine::runStep(const Fill &fill, bool late) {
   Status status = fillAll(fill);
-  return status ? play(kWholeStep, step) : status;
+  return !status ? status : late ? play(kLateStep, lateStep) : play(kWholeStep, step);
 }
 
 Status DeviceEngine::retrace(const Fill &fill, const After &after) {

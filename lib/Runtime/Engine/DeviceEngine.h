@@ -41,7 +41,7 @@ public:
   bool isRemote(const std::byte *address) const override { return arenas.isRemote(address); }
   Status transfer(std::byte *to, const std::byte *from, uint64_t bytes) override;
   Status run(uint32_t segment, uint32_t microBatch) override;
-  Status runStep(const Fill &fill) override;
+  Status runStep(const Fill &fill, bool late) override;
   Status retrace(const Fill &fill, const After &after) override;
   void measure(bool on) override { meter.measure(on); }
   std::vector<Timing> takeTimings() override { return meter.takeTimings(); }
@@ -67,9 +67,10 @@ private:
   const DeviceParts all{device, program, arenas, commands};
   DeviceMeter meter{all};
   StepGraphs graphs;
-  std::vector<Execution> step;    ///< the schedule
-  std::unique_ptr<Poison> poison; ///< null without
-  std::set<uint64_t> known;       ///< what has run once
+  const std::vector<Execution> step;     ///< the schedule
+  const std::vector<Execution> lateStep; ///< with late updates; empty where a step leaves none
+  std::unique_ptr<Poison> poison;        ///< null without
+  std::set<uint64_t> known;              ///< what has run once
 };
 
 } // namespace ds::rt

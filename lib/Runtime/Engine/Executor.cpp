@@ -79,7 +79,7 @@ Status Executor::inspect(const std::byte *address, uint64_t bytes,
 }
 
 Status Executor::run(uint32_t segment, uint32_t microBatch) { return engine->run(segment, microBatch); }
-Status Executor::runStep(const Engine::Fill &fill) { return engine->runStep(fill); }
+Status Executor::runStep(const Engine::Fill &fill, bool late) { return engine->runStep(fill, late); }
 Status Executor::retrace(const Engine::Fill &fill, const Engine::After &after) {
   return engine->retrace(fill, after);
 }

@@ -23,6 +23,27 @@ std::vector<Execution> executionsOf(const Program &program) {
   return step;
 }
 
+LateSegments lateSegmentsOf(const Program &program) {
+  std::vector<bool> isScheduled(program.segments.size());
+  for (const Stage &stage : program.stages)
+    for (const ScheduleEntry &entry : stage.schedule)
+      isScheduled[entry.segment] = true;
+  LateSegments late;
+  for (uint32_t i = 0; i < program.segments.size(); ++i)
+    if (const WorkSet work = program.segments[i].work; work.has(Work::Update) && !isScheduled[i])
+      (worksOnMicroBatch(program.segments[i]) ? late.rotated : late.flushes).push_back(i);
+  return late;
+}
+
+std::vector<Execution> lateExecutionsOf(const Program &program) {
+  const LateSegments late = lateSegmentsOf(program);
+  if (late.rotated.empty())
+    return {};
+  std::vector<Execution> step = executionsOf(program);
+  step.front().segment = late.rotated.front();
+  return step;
+}
+
 Execution executeAlone(const Program &program, uint32_t segment, uint32_t microBatch) {
   return {segment, microBatch, worksOnMicroBatch(program.segments[segment])};
 }

@@ -18,6 +18,16 @@ struct Execution {
 /// that verifyProgram accepts.
 std::vector<Execution> executionsOf(const Program &program);
 
+/// The segments that update and that no schedule runs: they make updates which a step has left to be made.
+struct LateSegments {
+  std::vector<uint32_t> rotated; ///< and then what the first of the schedule does, in whose place one runs
+  std::vector<uint32_t> flushes; ///< and nothing else
+};
+LateSegments lateSegmentsOf(const Program &program);
+
+/// As executionsOf, of a step that begins with late updates; nothing where a step leaves none.
+std::vector<Execution> lateExecutionsOf(const Program &program);
+
 /// `segment` on its own, with the inputs of `microBatch` where it works on one.
 Execution executeAlone(const Program &program, uint32_t segment, uint32_t microBatch);
 

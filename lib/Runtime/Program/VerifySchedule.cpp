@@ -4,6 +4,7 @@
 // is bounded before, so that whatever a file says is soon refused or accepted.
 //
 //===---------------------------------------------------------------------------===//
+#include "Execution.h"
 #include "Verify.h"
 
 #include <algorithm>
@@ -252,6 +253,30 @@ static Status verifyLogits(const Program &p, uint32_t stage) {
   return {};
 }
 
+/// Segments that update and are not scheduled make what a step has left: none or two, of programs of one
+/// stage. One does what the first of the schedule does, for one micro-batch, the other nothing else.
+static Status verifyLate(const Program &p) {
+  const auto &[rotated, flushes] = lateSegmentsOf(p);
+  if (rotated.empty() && flushes.empty())
+    return {};
+  const Segment &late = p.segments[rotated.empty() ? flushes[0] : rotated[0]];
+  if (p.stages.size() > 1)
+    return refuse("'{}' updates and is not scheduled, but the program has {} stages", late.name,
+                  p.stages.size());
+  if (rotated.size() != 1 || flushes.size() != 1)
+    return refuse("{} segments that update among else are not scheduled, and {} that do nothing else, "
+                  "expected one of each where '{}' is there",
+                  rotated.size(), flushes.size(), late.name);
+  const ScheduleEntry &first = p.stages[0].schedule.front();
+  const Segment &replaced = p.segments[first.segment];
+  WorkSet works = replaced.work;
+  works.add(Work::Update);
+  if (late.work != works || late.chunk != replaced.chunk || first.count != 1)
+    return refuse("'{}', which is not scheduled, does {} in the place of {} runs of '{}', which does {}",
+                  late.name, spell(late.work), first.count, replaced.name, spell(replaced.work));
+  return {};
+}
+
 Status verifySchedules(const Program &p) {
   uint64_t executions = 0;
   for (const Stage &stage : p.stages)
@@ -268,7 +293,7 @@ Status verifySchedules(const Program &p) {
     if (!status)
       return refuse("{}{}", describeStage(p, stage), status.error().message);
   }
-  return {};
+  return verifyLate(p);
 }
 
 } // namespace ds::rt

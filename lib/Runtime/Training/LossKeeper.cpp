@@ -70,6 +70,7 @@ Status LossKeeper::goBack(uint64_t &step) {
   const std::string path = run.checkpointer->newest();
   if (path.empty())
     return Error{ExitCode::Diverged, "no checkpoint has been saved yet", "save more often with --save-every"};
+  run.late.drop();
   const Result<uint64_t> read = readBack(*run.executor, path);
   const Result<bool> anyFailed = run.team.anyOf(!read);
   if (!anyFailed)
@@ -90,6 +91,7 @@ Result<bool> LossKeeper::restoreBefore(const StepRecord &record, uint64_t index)
     return true;
   if (index != run.start.step() || run.start.checkpoint())
     return false;
+  run.late.drop();
   Status status = run.start.beginAnew(*run.executor);
   return status ? Result<bool>(true) : Result<bool>(status.error());
 }

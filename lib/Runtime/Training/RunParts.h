@@ -2,6 +2,7 @@
 #ifndef DS_LIB_RUNTIME_TRAINING_RUNPARTS_H
 #define DS_LIB_RUNTIME_TRAINING_RUNPARTS_H
 
+#include "Engine/LateUpdates.h"
 #include "Process/PhaseClock.h"
 #include "RunData.h"
 #include "RunStart.h"
@@ -31,6 +32,7 @@ struct RunParts {
   std::unique_ptr<Device> device;             ///< null: the CPU
   PhaseClock clock;                           ///< of what comes before the first step
   std::unique_ptr<Executor> executor;
+  LateUpdates late;               ///< that its steps leave
   std::optional<Targets> targets; ///< once the program is loaded
   uint64_t numSteps = 0;          ///< that the run ends behind, those of runs before it included
 };

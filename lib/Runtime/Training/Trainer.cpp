@@ -25,6 +25,15 @@ namespace ds::rt {
 /// Storage that takes longer for one read or write is told of.
 static constexpr std::chrono::seconds kStoragePatience(60);
 
+/// Makes what the last step has left, for somebody is to read states.
+static Status finishUpdates(RunParts &parts, RunReport &report) {
+  if (!parts.late.areLeft())
+    return {};
+  Status status = parts.late.finish(*parts.executor);
+  report.skip();
+  return status;
+}
+
 Status Run::make() {
   if (Status status = report.open(); !status)
     return status;
@@ -107,6 +116,9 @@ Status Run::saveIfDue(const SaveNeeds &needs) {
   if (!parts.checkpointer)
     return {};
   const bool last = stopping || stepsDone == parts.numSteps;
+  if (needs.isDue && !last)
+    if (Status status = finishUpdates(parts, report); !status)
+      return status;
   return parts.checkpointer->endStep(*parts.executor, position(), needs.isDue && !last, needs.isBusy);
 }
 
@@ -123,7 +135,7 @@ Result<StepRecord> Run::compute(uint64_t index, int64_t begin) {
   if (Status set = losses.setLimit(); !set)
     return set.error();
   report.beforeStep(index);
-  Status status = parts.executor->runStep([&](uint32_t microBatch) {
+  Status status = parts.late.runStep(*parts.executor, [&](uint32_t microBatch) {
     return parts.data.fill(*parts.executor, losses.batchOf(index), microBatch);
   });
   const double seconds = static_cast<double>(nowNs() - begin) * 1e-9;
@@ -198,9 +210,12 @@ Status Run::endStep(StepRecord &record, uint64_t index) {
       return evaluated;
   addPosition(record);
   report.write(record, samplesSeen(), /*last=*/record.step == parts.numSteps || stopping);
-  if (replicas && stepsDone % parts.options.checkReplicas == 0)
+  if (replicas && stepsDone % parts.options.checkReplicas == 0) {
+    if (Status status = finishUpdates(parts, report); !status)
+      return status;
     if (Status compared = replicas->run(stepsDone); !compared)
       return compared;
+  }
   if (Status status = checkLossScale(record); !status)
     return status;
   return saveIfDue(*needs);
@@ -208,6 +223,8 @@ Status Run::endStep(StepRecord &record, uint64_t index) {
 
 /// The held-out losses of the step, which may be worth a checkpoint.
 Status Run::evaluateAfterStep(StepRecord &record, SaveNeeds &needs) {
+  if (Status status = finishUpdates(parts, report); !status)
+    return status;
   Result<std::vector<EvalLoss>> losses = heldOut.evaluate();
   if (!losses)
     return losses.error();
@@ -257,6 +274,9 @@ Status Run::evaluateAlone() {
 Status Run::finish() {
   if (Status status = report.writeTrace(); !status)
     return status;
+  if (parts.checkpointer || !parts.options.saveWeights.empty())
+    if (Status status = finishUpdates(parts, report); !status)
+      return status;
   if (parts.checkpointer)
     if (Status status = parts.checkpointer->finish(*parts.executor, position()); !status)
       return status;

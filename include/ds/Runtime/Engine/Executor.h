@@ -91,8 +91,9 @@ public:
   Status run(uint32_t segment, uint32_t microBatch = 0);
 
   /// One training step: the executions of the schedule in order. `fill(microBatch)` is called once for each
-  /// micro-batch, before anything works on it.
-  Status runStep(const Engine::Fill &fill);
+  /// micro-batch, before anything works on it. With `late` it begins with the updates that the step before
+  /// has left, where the program leaves them.
+  Status runStep(const Engine::Fill &fill, bool late = false);
 
   /// The same step with one command after another, whatever their streams, and `after` told of each of the
   /// micro-batch that it was for, when it is done. For looking at numbers: nothing is measured or recorded.

@@ -49,10 +49,10 @@ public:
 
   /// Executes one segment with the inputs of `microBatch`.
   virtual Status run(uint32_t segment, uint32_t microBatch) = 0;
-  /// The executions of the schedule in order; `fill` is called once for each micro-batch, before anything
-  /// works on it.
-  virtual Status runStep(const Fill &fill) = 0;
-  /// The same step with one command after another, and `after` called with each.
+  /// The executions of the schedule in order, with `late` those that make updates which the step before has
+  /// left; `fill` is called once for each micro-batch, before anything works on it.
+  virtual Status runStep(const Fill &fill, bool late) = 0;
+  /// The schedule with one command after another, and `after` called with each; no updates of a step before.
   virtual Status retrace(const Fill &fill, const After &after) = 0;
 
   /// From now on measures every command; `takeTimings` hands over what was measured since.
