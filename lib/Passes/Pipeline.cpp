@@ -125,6 +125,9 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   // The very first on buffers: it reads and removes what bufferisation says of guesses, and an update is
   // still one launch.
   manager.addNestedPass<func::FuncOp>(createSpeculateUpdates());
+  // An update is still one launch with its copies after it, and what is speculative is known.
+  if (options.lateUpdates == LateUpdates::Always)
+    manager.addPass(createRotateUpdates());
   // Others are to see the pieces, and nothing has moved between an update and its
   // copies.
   SplitUpdatesOptions updates;

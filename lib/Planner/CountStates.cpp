@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "CountStates.h"
 
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 #include <map>
@@ -59,6 +60,11 @@ report::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment)
     if (members.contains(FlatSymbolRefAttr::get(state)) || state.getGatheredFrom())
       continue;
     memory += llvm::alignTo(bytesOf(state.getLocalType()), alignment);
+    if (isCarried(state)) { // the step's gradients, and what was made of all of them
+      (state.getTensorType().getRank() > 0 ? whole.gradients : whole.scalars) +=
+          bytesOf(state.getLocalType());
+      continue;
+    }
     RankedTensorType content = state.getTensorType();
     if (state.getBucket())
       content = content.clone({memberElements.lookup(*state.getBucket())});

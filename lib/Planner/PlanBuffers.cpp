@@ -3,6 +3,7 @@
 
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandMemory.h"
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/StateNames.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -32,6 +33,8 @@ Category mlir::ds::categoryOf(AllocOp alloc) {
 static PeakPart partOf(StateOp state) {
   if (state.getGatheredFrom())
     return PeakPart::Gathered;
+  if (isCarried(state)) // the step's gradients, and what was made of all of them
+    return state.getTensorType().getRank() > 0 ? PeakPart::Accumulators : PeakPart::Scalars;
   switch (state.getRole()) {
   case Role::Parameter:
     return PeakPart::Parameters;

@@ -11,6 +11,8 @@
 namespace mlir::ds {
 
 /// What the pipelines need beyond the IR, its `ds.training` and its `ds.machine`.
+enum class LateUpdates { Never, Chosen, Always };
+
 struct PipelineOptions {
   std::string tuning;          ///< file of ds-run --tune; empty: products are made as they always were
   bool recomputesCalls = true; ///< products, attention and reductions may be recomputed where that is open
@@ -20,6 +22,9 @@ struct PipelineOptions {
   /// Nobody asks for a plan that does not fit: where what is chosen of it is far from that, none is made, and
   /// what was chosen is left in phase resident.
   bool givesUp = false;
+  /// Whether the host's updates are left to the next step, beside its first forward. Pipelines leave them to
+  /// it with Always alone; a plan, of which the pipelines are part, makes of Chosen what is better.
+  LateUpdates lateUpdates = LateUpdates::Never;
   int64_t stagingBytes = 16 << 20; ///< of each piece of host memory that storage is moved through
   int64_t subGroupElements = 0;    ///< that the host updates at once; 0: no limit
   unsigned stagingSets = 2;        ///< of windows of storage that the host updates

@@ -33,6 +33,37 @@ def SpeculateUpdates : Pass<"ds-speculate-updates", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::ds::DsDialect"];
 }
 
+def RotateUpdates : Pass<"ds-rotate-updates", "::mlir::ModuleOp"> {
+  let summary = "Leaves the host's updates to the next step's first segment";
+  let description = [{
+    Updates on the host that wait for the last gradient keep the device idle. So what the update does on the host, and all that must
+    come after that, becomes the beginning of a copy of the segment that the schedule runs first, unit by unit in the order in which that
+    reads what they make. What it reads of the step's other commands is carried to it in states whose `ds.work` is `update`. A segment of
+    `update` alone does it for who reads states between steps. No schedule runs these two: the copy stands for the first where updates were left.
+
+    A command is late when it is a launch on the host, of work update, that changes a state other than a scalar, or when it
+    comes after one that is and one of the two writes what the other touches: to run those later gives the same bits.
+
+    Requires: phase scheduled, no events yet; one schedule.
+    Ensures: (E1) the segment that updates does all but what is late, and the copy does what is late, then all that the first does. (E2) What is late keeps
+    its order where one of two commands writes what the other touches. (E3) Late commands of other streams than compute
+    stand before all others; those of compute as far behind as what touches what they do allows, for the device is to
+    begin at once. (E4) Allocations that a command which is late reads and one which stays writes are states
+    whose work is `update`. (E5) The module stays as it is, and a remark says why, where nothing is late; where something is late that the
+    host reads after a step, or is not part of the update; where updates are speculative; where a value stays gathered
+    for the step; and where the schedule has several stages.
+
+    ```
+    func @last   backward                                   func @last                backward
+                 update %m of %g on host             ->     func @first_after_update  update %m of %late_0 on host
+                 transfer %b to %w on to_device                                       transfer %b to %w on to_device
+    func @first  matmul of %w                                                         matmul of %w
+    ```
+  }];
+  let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"remarks", "remarks", "bool", "false", "Say why nothing is late">];
+}
+
 def SplitUpdates : Pass<"ds-split-updates", "::mlir::func::FuncOp"> {
   let summary = "Updates states on the host in pieces";
   let description = [{
@@ -356,7 +387,9 @@ def VerifyScheduled : Pass<"ds-verify-scheduled", "::mlir::ModuleOp"> {
     written by gathers of that shard alone, in `first` before it is read, not at all in `middle` and `last`, and in
     evaluation before it is read, or by copies of what such a gather brought; no micro-step changes the shard before the last of them has read the state, but for
     the update, which may do so before the rest of its own micro-step has: that reads parameters as they were; (E7) a
-    kernel of two stages is launched on stream compute alone, for its launches share counters and must not overlap.
+    kernel of two stages is launched on stream compute alone, for its launches share counters and must not overlap; (E8)
+    beside the scheduled segment that updates there are none or two: one does what the schedule's first does, after updating
+    what the other updates; they and the scheduled one alone touch states whose work is `update`.
 
     ```
     func.func @last(%x: tensor<4xf32> {ds.input = "x"}) -> tensor<4xf32>   // expects buffers, but got 'tensor<4xf32>'

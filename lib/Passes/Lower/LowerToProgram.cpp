@@ -7,6 +7,7 @@
 #include "ProgramBuilder.h"
 #include "Support/RuntimeBuffer.h"
 #include "ds/Dialect/Stages.h"
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/StateNames.h"
 
@@ -168,7 +169,7 @@ LogicalResult StageBuilder::addStates() {
       return op.emitOpError("expects an offset");
     BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
     addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
-    if (op.getGatheredFrom())
+    if (op.getGatheredFrom() || isCarried(op))
       continue; // memory that nothing outside the commands looks at
     if (takeForLogits(op, local, offset.getInt()))
       continue;

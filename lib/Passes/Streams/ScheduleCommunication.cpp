@@ -10,6 +10,7 @@
 #include "GatherNotes.h"
 
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -241,7 +242,7 @@ struct ScheduleCommunication : mlir::ds::impl::ScheduleCommunicationBase<Schedul
     SmallVector<func::FuncOp> step, others;
     SmallVector<int64_t> runs;
     for (func::FuncOp func : getFunctions()) {
-      int64_t count = runsPerStep(func);
+      int64_t count = scheduledRuns(func); // what follows the first segment follows the rotated one as well
       (count > 0 ? step : others).push_back(func);
       if (count > 0)
         runs.push_back(count);

@@ -4,8 +4,10 @@
 // in one walk over the module. What an op can check alone stands in its own verifier.
 //
 //===---------------------------------------------------------------------------===//
+#include "LateCommands.h"
 #include "Support/JoinKernels.h"
 #include "ds/Dialect/Work.h"
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -145,6 +147,7 @@ struct StayingValue {
   bool isGathered = false; ///< and its shard was not changed before the function that is looked at
   bool isChanged = false;  ///< its shard, by that function
   bool isUpdated = false;  ///< its shard, by the update of that function and nothing else
+  bool isAnew = false;     ///< no other function comes before that one
 };
 } // namespace
 
@@ -195,7 +198,8 @@ static LogicalResult verifyGathered(func::FuncOp func, Value whole, Value shard,
     if (!isa<ScheduledOpInterface>(op))
       continue;
     for (const BufferAccess &access : accessesOf(&op)) {
-      if (access.root == shard && access.isWrite)
+      const bool isLate = value.isAnew && !value.isGathered; // what is gathered after it is the step's value
+      if (access.root == shard && access.isWrite && !isLate)
         (getWork(&op) == Work::Update ? value.isUpdated : value.isChanged) = true;
       if (!whole || access.root != whole)
         continue;
@@ -221,9 +225,10 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
     return state.emitOpError("expects gathered_from to name a state");
   StayingValue value;
   for (auto [index, func] : llvm::enumerate(getSegments(module))) {
-    bool isEvaluation = SegmentAttr::of(func).does(Work::Evaluation);
-    if (isEvaluation)
-      value = {};
+    SegmentAttr segment = SegmentAttr::of(func);
+    bool isOther = segment.does(Work::Evaluation) || scheduledRuns(func) == 0;
+    if (isOther)
+      value = {.isAnew = true};
     Value whole, shard;
     for (BlockArgument argument : func.getArguments()) {
       if (getStateOf(func, argument) == FlatSymbolRefAttr::get(state))
@@ -231,8 +236,8 @@ static LogicalResult verifyGathered(StateOp state, ModuleOp module, SymbolTable 
       if (getStateOf(func, argument) == from)
         shard = argument;
     }
-    for (int run = 0; run < (runsPerStep(func) > 1 ? 2 : 1); ++run) // it may follow itself
-      if (failed(verifyGathered(func, whole, shard, index == 0 || isEvaluation, value)))
+    for (int run = 0; run < (scheduledRuns(func) > 1 ? 2 : 1); ++run) // it may follow itself
+      if (failed(verifyGathered(func, whole, shard, index == 0 || isOther, value)))
         return failure();
   }
   return success();
@@ -254,6 +259,8 @@ struct VerifyScheduled : mlir::ds::impl::VerifyScheduledBase<VerifyScheduled> {
     for (KernelOp kernel : getOperation().getOps<KernelOp>())
       if (failed(verifyKernel(kernel)))
         return signalPassFailure();
+    if (failed(verifyLateUpdates(getOperation())))
+      return signalPassFailure();
     markAllAnalysesPreserved();
   }
 };

@@ -3,6 +3,7 @@
 #include "Support/Exchanges.h"
 #include "ds/Passes/CommandMemory.h"
 
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Runtime/Program/Program.h"
 
 #include "llvm/ADT/SetVector.h"
@@ -182,17 +183,14 @@ SmallVector<func::FuncOp> mlir::ds::getSegments(ModuleOp module) {
 }
 
 int64_t mlir::ds::runsPerStep(func::FuncOp func) {
+  const int64_t runs = scheduledRuns(func);
   auto module = func->getParentOfType<ModuleOp>();
+  func::FuncOp rotated = getRotated(module);
   auto schedules = module.getOps<ScheduleOp>();
-  SegmentAttr segment = SegmentAttr::of(func);
-  if (schedules.empty())
-    return segment && !segment.does(Work::Evaluation);
-  int64_t runs = 0;
-  for (ScheduleOp schedule : schedules)
-    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
-      if (run.getSegment().getValue() == func.getSymName())
-        runs += run.getCount();
-  return runs;
+  if (!rotated || schedules.empty())
+    return runs;
+  auto first = cast<RunAttr>((*schedules.begin()).getRuns()[0]);
+  return runs + (func == rotated) - (first.getSegment().getValue() == func.getSymName());
 }
 
 int64_t mlir::ds::reservedBytes(BufferType type) {
