@@ -20,6 +20,17 @@ struct Condition {
 
 static bool is16Bit(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
+static bool saysTrue(const Config &config, std::string_view key) {
+  const Setting *setting = config.find(key);
+  return setting && setting->value == "true";
+}
+
+/// Whether the host makes updates that may run beside the next step.
+static bool mayUpdateLate(const Config &config) {
+  const OffloadOptimizer &optimizer = config.zero.offloadOptimizer;
+  return optimizer.device == Home::Cpu && !optimizer.superOffload && config.mesh.pp == 1;
+}
+
 static constexpr Condition kConditions[] = {
     {"optimizer.type", [](const Config &c) { return c.optimizer.kind == Optimizer::Kind::Other; },
      "programs have SGD, Adam, AdamW, Adagrad, Lion and Lamb"},
@@ -39,6 +50,10 @@ static constexpr Condition kConditions[] = {
      "for the "
      "norm, and "
      "with device nvme it is not there"},
+    {"late_updates", [](const Config &c) { return saysTrue(c, "late_updates") && !mayUpdateLate(c); },
+     "updates are late with zero_optimization.offload_optimizer.device cpu, without super_offload and with "
+     "one stage of a "
+     "pipeline: those are the updates that the host makes when the step is at its end"},
     {"torch_autocast.enabled",
      [](const Config &c) {
        return c.precision.autocast && (c.precision.fp16.enabled || c.precision.bf16.enabled);

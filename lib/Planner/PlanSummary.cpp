@@ -204,6 +204,8 @@ static report::PlanReport summarizeStage(ModuleOp module, const ::ds::cost::Rate
   addHost(module, rates, report);
   if (std::string early = describeSpeculation(module, rates); !early.empty())
     report.notes.push_back(early);
+  if (std::string late = describeLateUpdates(module); !late.empty())
+    report.notes.push_back(late);
   report.target = getTarget(module).str();
   return report;
 }

@@ -6,6 +6,7 @@
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Passes/AttentionWorkspace.h"
+#include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/ScheduledFunction.h"
 
@@ -17,6 +18,8 @@ namespace rt = ::ds::rt;
 static constexpr int kMostPlaces = 3;
 /// A share of the limit that is not left free where time was given up for memory.
 static constexpr double kMuchLeft = 0.03;
+/// A share of the step's time that is worth another segment, and memory of the host.
+static constexpr double kWorthLate = 0.01;
 /// Times the memory that is live by need in a plan that none of its kind comes down to the memory from. What
 /// is needed is the same whatever is held by choice, but for the order of some commands behind reductions.
 static constexpr double kOutOfReach = 1.02;
@@ -49,15 +52,22 @@ static void findLack(PlacedStep &placed, int64_t memory) {
   }
 }
 
-FailureOr<PlacedStep> StepPlanner::place(const ChosenStep &chosen, const PlacementRequest &request) {
+FailureOr<PlacedStep> StepPlanner::place(const ChosenStep &chosen, const PlacementRequest &request,
+                                         bool late) {
   ++places;
   PlacedStep placed;
   placed.form = chosen.form;
   placed.choices = chosen.choices;
   placed.planned = chosen.resident.get().clone();
+  placed.request = request;
+  if (options.lateUpdates == LateUpdates::Chosen)
+    placed.resident = chosen.resident.get().clone();
+  PipelineOptions with = options;
+  if (late)
+    with.lateUpdates = LateUpdates::Always;
   const Phase reached = std::max(from, Phase::Resident);
   auto build = [&](OpPassManager &manager) {
-    buildPipelines(manager, reached, Phase::Planned, options, {.placement = request});
+    buildPipelines(manager, reached, Phase::Planned, with, {.placement = request});
   };
   if (failed(run(build, *placed.planned)))
     return failure();
@@ -207,11 +217,59 @@ LogicalResult StepPlanner::placeAgain(const ChosenStep &chosen, PlacedStep &best
 }
 
 //===----------------------------------------------------------------------===//
+// Updates
+//===----------------------------------------------------------------------===//
+
+/// Bytes of the host that `planned` takes.
+static int64_t hostBytes(ModuleOp planned) {
+  ArenaOp arena = ArenaOp::lookup(planned, Space::Host);
+  return arena ? static_cast<int64_t>(arena.getBytes()) : 0;
+}
+
+/// The share of the step of `planned` in which nothing but the host's cores computes: late updates save less.
+static FailureOr<double> shareOfHost(ModuleOp planned) {
+  FailureOr<::ds::cost::Rates> rates = readRates(planned);
+  if (failed(rates))
+    return failure();
+  StepSimulation step = simulateStep(planned, *rates);
+  double seconds = step.sum([](const SegmentSimulation &each) { return each.simulation.seconds; });
+  double host = step.sum([](const SegmentSimulation &each) { return each.simulation.exposedHostSeconds; });
+  return seconds > 0 ? host / seconds : 0;
+}
+
+/// Places `best` with the host's updates left to the next step, and takes that where it fits the host as well
+/// and the step is shorter by more than it takes to tell. What is held on the device is chosen by then: late
+/// updates run before any activation is.
+LogicalResult StepPlanner::chooseUpdates(PlacedStep &best) {
+  if (!best.resident || !isForCuda(module) || from > Phase::Resident || !fits(best) || places >= kMostPlaces)
+    return success();
+  FailureOr<double> share = shareOfHost(*best.planned);
+  if (failed(share) || *share < kWorthLate)
+    return success(succeeded(share));
+  ChosenStep chosen;
+  chosen.form = best.form;
+  chosen.choices = best.choices;
+  chosen.resident = std::move(best.resident);
+  FailureOr<PlacedStep> late = place(chosen, best.request, /*late=*/true);
+  if (failed(late))
+    return failure();
+  const std::optional<int64_t> host = getMachine(module).memory.host;
+  if (!getRotated(*late->planned) || !fits(*late) || (host && hostBytes(*late->planned) > *host))
+    return success();
+  FailureOr<double> ofLate = predictSeconds(*late->planned), ofBest = predictSeconds(*best.planned);
+  if (failed(ofLate) || failed(ofBest))
+    return failure();
+  if (*ofLate < (1 - kWorthLate) * *ofBest)
+    best = std::move(*late);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Answers
 //===----------------------------------------------------------------------===//
 
-/// Says in the plan of `placed` what was chosen beside what its passes say.
-void StepPlanner::describe(const PlacedStep &placed) const {
+/// Says in the plan of `placed`, whose losses offer `loss`, what was chosen beside what its passes say.
+static void describe(const PlacedStep &placed, const std::optional<LossResidency> &loss) {
   changeDecisions(*placed.planned, [&](Decisions &decisions) {
     llvm::append_range(decisions.choices, placed.choices);
     if (!loss || loss->pieces.empty())
@@ -238,9 +296,9 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::plan(std::optional<LossForm> asked
       double(chosen->residency.expectedBytes) > kBeyondHope * double(*memory))
     return std::move(chosen->resident);
   FailureOr<PlacedStep> best = place(*chosen, {});
-  if (failed(best) || (memory && failed(placeAgain(*chosen, *best))))
+  if (failed(best) || (memory && failed(placeAgain(*chosen, *best))) || failed(chooseUpdates(*best)))
     return failure();
-  describe(*best);
+  describe(*best, loss);
   return std::move(best->planned);
 }
 

@@ -5,7 +5,9 @@
 // plan. Idea: what is live is known from fused IR before anything is chosen (SegmentMemory.h), so forms are
 // compared by their choices, and one is placed. What the packing and the streams take beyond that is known
 // then: where the plan does not fit, or leaves much for which time was given up, it is chosen once more with
-// that much less or more; at last as little is held as can be. No step is placed more than three times.
+// that much less or more; at last as little is held as can be. No step is placed more than three times. Where
+// the device waits for the host's updates, the last place is for the same choice with updates beside the next
+// step's forward.
 //
 //   form        what the ops are           model -> fused, once a form
 //   choose      what is kept of it         fused -> resident, once a budget
@@ -58,6 +60,8 @@ struct PlacedStep {
   StepForm form;
   std::vector<OpenChoice> choices; ///< as of what was chosen
   OwningOpRef<ModuleOp> planned;
+  OwningOpRef<ModuleOp> resident = {}; ///< of what it was made, where when updates run is still to be chosen
+  PlacementRequest request = {};       ///< with which it was
   int64_t arenaBytes = 0, liveBytes = 0; ///< of the device: of the arena, and live at once
   int64_t slowCalls = 0;                 ///< gradients of attention for which cuDNN has no workspace
   int64_t lackBytes = 0;                 ///< that one of them is short of, at most
@@ -89,7 +93,7 @@ private:
   FailureOr<ChosenStep> choosePieces(ChosenStep joint, const ResidencyRequest &request);
   FailureOr<ChosenStep> chooseForm();
   // Plans (StepPlanner.cpp)
-  FailureOr<PlacedStep> place(const ChosenStep &chosen, const PlacementRequest &request);
+  FailureOr<PlacedStep> place(const ChosenStep &chosen, const PlacementRequest &request, bool late = false);
   LogicalResult tryPlace(const ChosenStep &chosen, const PlacementRequest &request, PlacedStep &best);
   LogicalResult chooseAnew(const ChosenStep &chosen, MemoryLimit limit, const PlacementRequest &request,
                            PlacedStep &best);
@@ -98,9 +102,9 @@ private:
                                  PlacedStep &best);
   LogicalResult narrow(const ChosenStep &chosen, int64_t off, PlacedStep &best);
   LogicalResult placeAgain(const ChosenStep &chosen, PlacedStep &best);
+  LogicalResult chooseUpdates(PlacedStep &best);
   FailureOr<bool> isBetter(const PlacedStep &a, const PlacedStep &b) const;
   bool fits(const PlacedStep &placed) const { return !memory || placed.arenaBytes <= *memory; }
-  void describe(const PlacedStep &placed) const;
 
   ModuleOp module;
   const Phase from;

@@ -3,6 +3,7 @@
 
 #include "ReuseDistance.h"
 #include "ds/Passes/CommandCost.h"
+#include "ds/Passes/LateUpdates.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
@@ -81,6 +82,8 @@ StepSimulation mlir::ds::simulateStep(ModuleOp module, const cost::Rates &rates)
 
 StepSimulation mlir::ds::simulateStep(ModuleOp module, const cost::Rates &rates, EarlyUpdates early) {
   SmallVector<func::FuncOp> segments = getSegments(module);
+  if (auto rotated = llvm::find(segments, getRotated(module)); rotated != segments.end())
+    std::rotate(segments.begin(), rotated, rotated + 1); // it runs in the place of the first
   StepSimulation step{findStreams(segments), {}};
   CommandCosts costs(module, rates, early);
   for (func::FuncOp func : segments) {
@@ -211,4 +214,20 @@ std::string mlir::ds::describeSpeculation(ModuleOp module, const cost::Rates &ra
       "where all are recomputed {3}; where all wait {4}",
       updates, bytes, priceOf(module, rates, EarlyUpdates::Stand),
       priceOf(module, rates, EarlyUpdates::Redone), priceOf(module, rates, EarlyUpdates::Waiting));
+}
+
+std::string mlir::ds::describeLateUpdates(ModuleOp module) {
+  func::FuncOp flush = getFlush(module);
+  if (!flush)
+    return "";
+  int64_t updates = 0, bytes = 0;
+  for (LaunchOp launch : flush.getOps<LaunchOp>())
+    updates += launch.getStream() == StreamKind::Host;
+  for (StateOp state : module.getOps<StateOp>())
+    if (isCarried(state))
+      bytes += BufferType::getContiguous(state.getLocalType()).getSizeInBytes();
+  return llvm::formatv(
+      "{0} updates on the host are late: they run beside the next step's first forward, in the order in "
+      "which it reads what they make; {1} bytes are kept for them beside accumulated gradients",
+      updates, bytes);
 }

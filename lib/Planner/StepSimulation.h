@@ -47,6 +47,9 @@ FailureOr<double> predictSeconds(ModuleOp planned);
 /// A sentence on what updates that do not wait for the norm win and risk; empty where all of them wait.
 std::string describeSpeculation(ModuleOp module, const ::ds::cost::Rates &rates);
 
+/// A sentence on updates that are left to the next step; empty where none are.
+std::string describeLateUpdates(ModuleOp module);
+
 } // namespace mlir::ds
 
 #endif // DS_LIB_PLANNER_STEPSIMULATION_H

@@ -75,9 +75,9 @@ class Trials:
         safetensors_io.save(path, {name: values[:count] for name, values in safetensors_io.load(self.data).items()})
         return path
 
-    def train(self, name, zero, changes=None, memory=None, cluster=None):
+    def train(self, name, zero, changes=None, memory=None, cluster=None, eval_every=1, options=()):
         """The result of one run; `zero` and `changes` replace keys of the configuration, and a description of a cluster that
-        of this machine."""
+        of this machine; `options` are further ones of ds-run."""
         folder = os.path.join(self.args.out, f"{name}-ranks{self.ranks}")
         os.makedirs(folder, exist_ok=True)
         config, program, plan, log, weights = (os.path.join(folder, part) for part in (
@@ -96,6 +96,6 @@ class Trials:
         if self.args.fake:
             fake_cuda.use(self.args.fake, folder, self.ranks)
         run("ds-run", program, *device, "--ranks", self.ranks, "--data", self.data, "--steps", self.args.steps, "--eval-data", self.held_out,
-            "--eval-every", 1, "--log-jsonl", log, "--save-weights", weights)
+            "--eval-every", eval_every, "--log-jsonl", log, "--save-weights", weights, *options)
         with open(plan) as file:
             return Result(json.load(file), compare.read_log(log), safetensors_io.load(weights))

@@ -73,6 +73,11 @@ static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const c
   if (isOff("zero_optimization.offload_optimizer.pipeline_read") &&
       isOff("zero_optimization.offload_optimizer.pipeline_write"))
     result.stagingSets = 1;
+  const config::OffloadOptimizer &optimizer = config.zero.offloadOptimizer;
+  const config::Setting *late = config.find("late_updates");
+  if (optimizer.device == config::Home::Cpu && !optimizer.superOffload && late && late->value != "false")
+    result.lateUpdates =
+        late->value == "true" ? mlir::ds::LateUpdates::Always : mlir::ds::LateUpdates::Chosen;
   return result;
 }
 
