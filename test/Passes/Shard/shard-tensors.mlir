@@ -1,31 +1,119 @@
-// RUN: ds-opt %s --ds-shard-zero --ds-decompose --ds-verify-sharded | FileCheck %s
+// RUN: ds-opt %s --split-input-file --ds-shard-tensors | FileCheck %s
 
-// A step that tensor parallelism has cut already: what its layers exchange stays as it is, and passes that look for buckets, parameters
-// and statistics find theirs alone. A buffer that counts what came through an exchange still depends on the data.
-// CHECK-LABEL: func.func @last
-// CHECK: %[[PART:.*]] = ds.mul
-// CHECK: %[[SUM:.*]] = ds.all_reduce sum %[[PART]] along tp {{.*}}: tensor<64xf32>
-// CHECK: %[[COUNT:.*]] = ds.reduce max %[[SUM]] dims [0]
-// CHECK: ds.reduce_scatter sum %{{.*}} along dp carries bucket{{.*}} : tensor<64xf32> -> tensor<32xf32>
-// CHECK-DAG: ds.all_reduce sum %[[COUNT]] along dp carries statistic
+// Columns, then rows: one sum. The bias beside what is a sum of addends is read by the first rank alone; that of the columns is cut with
+// them. Which layer is which follows from the products alone.
+// CHECK: ds.state @a {{.*}} shards [none, tp]
+// CHECK: ds.state @a_bias {{.*}} shards [tp]
+// CHECK: ds.state @b {{.*}} shards [tp, none]
+// CHECK: ds.state @b_bias role (parameter) trainable init
+// CHECK-LABEL: func.func @evaluate
+// CHECK: %[[H:.*]] = ds.matmul %{{.*}}, %{{.*}} bias(%{{.*}}) {{.*}} : tensor<64x64xf32>, tensor<64x128xf32>, tensor<128xf32> -> tensor<64x128xf32>
+// CHECK: %[[G:.*]] = ds.gelu tanh %[[H]] {{.*}} : tensor<64x128xf32>
+// CHECK: %[[FIRST:.*]] = ds.compare eq
+// CHECK: %[[ONCE:.*]] = ds.select %[[FIRST]], %{{.*}}, %{{.*}} : tensor<64xf32>
+// CHECK: %[[ADDEND:.*]] = ds.matmul %[[G]], %{{.*}} bias(%[[ONCE]]) {{.*}} -> tensor<64x64xf32>
+// CHECK: ds.all_reduce sum %[[ADDEND]] along tp {{.*}} : tensor<64x64xf32>
+// CHECK-NOT: ds.all_reduce
 // CHECK: return
-module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<zero_optimization = {stage = 2}>} {
-  ds.mesh @mesh axes [dp = 2, tp = 2] samples dp zero dp
-  ds.state @h.0.w role(parameter) trainable shards [tp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<128xf32>
-  ds.state @largest role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<f32>
-  func.func @last(%x: tensor<64xf32> {ds.input = "x"}, %w: tensor<64xf32> {ds.state = @h.0.w})
-      -> (tensor<64xf32> {ds.state = @h.0.w}, tensor<f32> {ds.state = @largest})
-      attributes {ds.segment = #ds.segment<forward, backward, update>} {
-    %p = ds.mul %x, %w {ds.work = #ds.work<forward>} : tensor<64xf32>
-    %s = ds.all_reduce sum %p along tp {ds.work = #ds.work<forward>} : tensor<64xf32>
-    %m = ds.reduce max %s dims [0] {ds.work = #ds.work<forward>} : tensor<64xf32> -> tensor<f32>
-    %dw = ds.mul %x, %s {ds.work = #ds.work<backward>} : tensor<64xf32>
-    %n = ds.update @h.0.w states(%w) gradient(%dw) {ds.work = #ds.work<update>} : (tensor<64xf32>, tensor<64xf32>) -> tensor<64xf32> {
-    ^bb0(%a: tensor<64xf32>, %g: tensor<64xf32>):
-      %d = ds.sub %a, %g : tensor<64xf32>
-      ds.yield %d : tensor<64xf32>
-    }
-    return %n, %m : tensor<64xf32>, tensor<f32>
+module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor_parallel = {sequence_parallel = false}>} {
+  ds.mesh @mesh axes [tp = 2] tensors tp
+  ds.state @a role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x256xf32>
+  ds.state @a_bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<256xf32>
+  ds.state @b role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<256x64xf32>
+  ds.state @b_bias role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xf32>
+  func.func @evaluate(%x: tensor<64x64xf32> {ds.input = "x"}, %a: tensor<64x256xf32> {ds.state = @a}, %p: tensor<256xf32> {ds.state = @a_bias},
+                      %b: tensor<256x64xf32> {ds.state = @b}, %q: tensor<64xf32> {ds.state = @b_bias}) -> tensor<64x64xf32>
+      attributes {ds.segment = #ds.segment<forward>} {
+    %h = ds.matmul %x, %a bias(%p) {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x256xf32>, tensor<256xf32> -> tensor<64x256xf32>
+    %g = ds.gelu tanh %h {ds.work = #ds.work<forward>} : tensor<64x256xf32>
+    %y = ds.matmul %g, %b bias(%q) {ds.work = #ds.work<forward>} : tensor<64x256xf32>, tensor<256x64xf32>, tensor<64xf32> -> tensor<64x64xf32>
+    return %y : tensor<64x64xf32>
   }
-  ds.schedule stage 0 [#ds.run<@last, first 0, count 1, gradients set, reduced true>]
+}
+
+// -----
+
+// Heads of a fused projection lie behind q, k and v: its columns are cut behind three others, and are packed on each rank.
+// CHECK: ds.state @qkv {{.*}} view [64, 3, 64] shards [none, none, tp] {{.*}} : tensor<64x192xf32>
+// CHECK: ds.state @out {{.*}} shards [tp, none]
+// CHECK-LABEL: func.func @evaluate
+// CHECK: %[[QKV:.*]] = ds.matmul %{{.*}} : tensor<64x64xf32>, tensor<64x96xf32> -> tensor<64x96xf32>
+// CHECK: ds.split %{{.*}} dim 2 {{.*}} : tensor<2x32x96xf32> -> tensor<2x32x32xf32>, tensor<2x32x32xf32>, tensor<2x32x32xf32>
+// CHECK: ds.attention {{.*}} : (tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>)
+// CHECK: ds.all_reduce sum
+// CHECK-NOT: ds.all_
+// CHECK: return
+module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor_parallel = {sequence_parallel = false}>} {
+  ds.mesh @mesh axes [tp = 2] tensors tp
+  ds.state @qkv role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x192xf32>
+  ds.state @out role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
+  func.func @evaluate(%x: tensor<64x64xf32> {ds.input = "x"}, %w: tensor<64x192xf32> {ds.state = @qkv}, %o: tensor<64x64xf32> {ds.state = @out}) -> tensor<64x64xf32>
+      attributes {ds.segment = #ds.segment<forward>} {
+    %a = ds.matmul %x, %w {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x192xf32> -> tensor<64x192xf32>
+    %b = ds.reshape %a {ds.work = #ds.work<forward>} : tensor<64x192xf32> -> tensor<2x32x192xf32>
+    %c:3 = ds.split %b dim 2 {ds.work = #ds.work<forward>} : tensor<2x32x192xf32> -> tensor<2x32x64xf32>, tensor<2x32x64xf32>, tensor<2x32x64xf32>
+    %q = ds.reshape %c#0 {ds.work = #ds.work<forward>} : tensor<2x32x64xf32> -> tensor<2x32x4x16xf32>
+    %k = ds.reshape %c#1 {ds.work = #ds.work<forward>} : tensor<2x32x64xf32> -> tensor<2x32x4x16xf32>
+    %v = ds.reshape %c#2 {ds.work = #ds.work<forward>} : tensor<2x32x64xf32> -> tensor<2x32x4x16xf32>
+    %r, %l = ds.attention %q, %k, %v causal scale 0.25 {ds.work = #ds.work<forward>} : (tensor<2x32x4x16xf32>, tensor<2x32x4x16xf32>, tensor<2x32x4x16xf32>) -> (tensor<2x32x4x16xf32>, tensor<2x4x32xf32>)
+    %s = ds.reshape %r {ds.work = #ds.work<forward>} : tensor<2x32x4x16xf32> -> tensor<64x64xf32>
+    %y = ds.matmul %s, %o {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    return %y : tensor<64x64xf32>
+  }
+}
+
+// -----
+
+// Four ranks and two key heads: each rank reads the head that its queries belong to, of which two ranks have the same.
+// CHECK: ds.state @wq {{.*}} shards [none, tp]
+// CHECK-LABEL: func.func @evaluate
+// CHECK: ds.local_shard %{{.*}} along tp
+// CHECK: ds.attention {{.*}} : (tensor<2x32x2x8xf32>, tensor<2x32x1x8xf32>, tensor<2x32x1x8xf32>) -> (tensor<2x32x2x8xf32>, tensor<2x2x32xf32>)
+// CHECK: return
+module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor_parallel = {sequence_parallel = false}>} {
+  ds.mesh @mesh axes [tp = 4] tensors tp
+  ds.state @wq role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
+  ds.state @wk role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x16xf32>
+  ds.state @wo role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
+  func.func @evaluate(%x: tensor<64x64xf32> {ds.input = "x"}, %wq: tensor<64x64xf32> {ds.state = @wq}, %wk: tensor<64x16xf32> {ds.state = @wk},
+                      %wo: tensor<64x64xf32> {ds.state = @wo}) -> tensor<64x64xf32>
+      attributes {ds.segment = #ds.segment<forward>} {
+    %a = ds.matmul %x, %wq {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    %b = ds.matmul %x, %wk {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x16xf32> -> tensor<64x16xf32>
+    %q = ds.reshape %a {ds.work = #ds.work<forward>} : tensor<64x64xf32> -> tensor<2x32x8x8xf32>
+    %k = ds.reshape %b {ds.work = #ds.work<forward>} : tensor<64x16xf32> -> tensor<2x32x2x8xf32>
+    %r, %l = ds.attention %q, %k, %k causal scale 0.25 {ds.work = #ds.work<forward>} : (tensor<2x32x8x8xf32>, tensor<2x32x2x8xf32>, tensor<2x32x2x8xf32>) -> (tensor<2x32x8x8xf32>, tensor<2x8x32xf32>)
+    %s = ds.reshape %r {ds.work = #ds.work<forward>} : tensor<2x32x8x8xf32> -> tensor<64x64xf32>
+    %y = ds.matmul %s, %wo {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    return %y : tensor<64x64xf32>
+  }
+}
+
+// -----
+
+// A table of 4099 words is padded to 4112, of which each of two ranks has 2056 rows. Words of the other rank are rows of zeros; columns behind
+// the 99th count as minus infinity, and three numbers a row are exchanged in the place of logits.
+// CHECK: ds.indices = [#ds.indices<"x" below 4099>, #ds.indices<"y" below 4099 ignore -100>]
+// CHECK: ds.state @table {{.*}} view [4112, 64] existing 4099 shards [tp, none] {{.*}} : tensor<4099x64xf32>
+// CHECK-LABEL: func.func @evaluate
+// CHECK: ds.embedding part %{{.*}} : tensor<2056x64xf32>, tensor<32xi64> -> tensor<32x64xf32>
+// CHECK: ds.all_reduce sum %{{.*}} : tensor<32x64xf32>
+// CHECK: ds.matmul {{.*}} transpose_rhs {{.*}} : tensor<32x64xf32>, tensor<2056x64xf32> -> tensor<32x2056xf32>
+// CHECK: ds.compare lt
+// CHECK: ds.all_reduce max %{{.*}} : tensor<32xf32>
+// CHECK: ds.all_reduce sum %{{.*}} : tensor<32xf32>
+// CHECK: ds.all_reduce sum %{{.*}} : tensor<32xf32>
+// CHECK-NOT: ds.all_
+// CHECK: return %{{.*}} : tensor<f32>
+module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor_parallel = {sequence_parallel = false}>} {
+  ds.mesh @mesh axes [tp = 2] tensors tp
+  ds.state @table role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4099x64xf32>
+  func.func @evaluate(%x: tensor<32xi64> {ds.input = "x"}, %y: tensor<32xi64> {ds.input = "y"}, %t: tensor<4099x64xf32> {ds.state = @table}) -> tensor<f32>
+      attributes {ds.segment = #ds.segment<forward>} {
+    %e = ds.embedding %t, %x {ds.work = #ds.work<forward>} : tensor<4099x64xf32>, tensor<32xi64> -> tensor<32x64xf32>
+    %g = ds.gelu tanh %e {ds.work = #ds.work<forward>} : tensor<32x64xf32>
+    %l = ds.matmul %g, %t transpose_rhs {ds.work = #ds.work<forward>} : tensor<32x64xf32>, tensor<4099x64xf32> -> tensor<32x4099xf32>
+    %loss, %lse, %count = ds.cross_entropy %l, %y ignore_index -100 {ds.work = #ds.work<forward>} : (tensor<32x4099xf32>, tensor<32xi64>) -> (tensor<f32>, tensor<32xf32>, tensor<f32>)
+    return %loss : tensor<f32>
+  }
 }
