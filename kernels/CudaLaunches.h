@@ -50,6 +50,8 @@ inline uint32_t threadsFor(int64_t size, uint32_t most) {
 inline int64_t divideUp(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Each appends the launches of its command.
+void addAttention(Launches &launches, const LibraryCall &call);
+void addAttentionGradient(Launches &launches, const LibraryCall &call);
 void addConvolution(Launches &launches, const LibraryCall &call);
 void addInputGradient(Launches &launches, const LibraryCall &call);
 void addWeightGradient(Launches &launches, const LibraryCall &call);

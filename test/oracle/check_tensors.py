@@ -53,7 +53,7 @@ SAVINGS = {"kept": {}, "recompute": {"pipeline": {"activation_checkpoint_interva
            "parameters": {"zero_optimization": {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}}}
 LEVELS = {"model": tuple(MODELS), "mesh": tuple(MESHES), "stage": (0, 1, 2, 3), "accumulation": (1, 4), "type": tuple(TYPES),
           "saving": tuple(SAVINGS), "dropout": (False, True), "sequence": (None, False, True)}
-LEAST_BYTES = 200  # that ranks which share layers exchange in a step: more than a few numbers of norms
+LEAST_BYTES = 64  # that ranks which share layers exchange in a step: more than a few numbers of norms
 BUCKETS = {"reduce_bucket_size": 5000, "allgather_bucket_size": 5000, "stage3_param_persistence_threshold": 100}
 
 

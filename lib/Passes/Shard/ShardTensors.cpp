@@ -5,6 +5,7 @@
 // the segment that updates; the others follow.
 //
 //===---------------------------------------------------------------------------===//
+#include "IndexLimits.h"
 #include "OpenLoss.h"
 #include "PadClasses.h"
 #include "TensorPartition.h"
@@ -12,7 +13,6 @@
 #include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Passes/CommandCost.h"
-#include "ds/Passes/IndexLimits.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 

@@ -58,8 +58,7 @@ Status oneUnitStride(const OperandChecker &c, unsigned k) {
                 b.strides[n - 2], b.strides[n - 1]);
 }
 
-/// What GELU adds to a product: 16 bits, packed, no accumulation, and its input where the activation wants
-/// it.
+/// What GELU adds to a product: 16 bits, packed, no accumulation, its input where the activation wants it.
 Status verifyGelu(const OperandChecker &c, const MatmulExtras &extras) {
   const auto activation = static_cast<Activation>(c.param(3));
   if (activation != Activation::Gelu && activation != Activation::GeluGradient)
@@ -177,9 +176,8 @@ Status verifyEmbeddingShapes(const OperandChecker &c, unsigned table, unsigned i
 }
 
 Status verifyEmbeddingForward(const OperandChecker &c) {
-  DS_CHECK(c.counts(3, 3, std::min(c.numParams(), 1u)));
-  if (c.numParams() > 0)
-    DS_CHECK(c.flag(0));
+  DS_CHECK(c.counts(3, 3, c.numParams() > 0 ? 1 : 0));
+  DS_CHECK(c.numParams() > 0 ? c.flag(0) : Status());
   DS_CHECK(verifyEmbeddingShapes(c, 0, 1, 2));
   DS_CHECK(c.sameType(0, 2));
   return c.written(2, {0, 1});

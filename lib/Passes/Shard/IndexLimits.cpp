@@ -4,7 +4,7 @@
 // and they are elements of an input that were moved at most.
 //
 //===---------------------------------------------------------------------------===//
-#include "ds/Passes/IndexLimits.h"
+#include "IndexLimits.h"
 
 #include "ds/Passes/LibraryTable.h"
 #include "ds/Passes/ScheduledFunction.h"

@@ -1,6 +1,6 @@
 //===- IndexLimits.h - Which indices inputs may hold ------------------------------===//
-#ifndef DS_PASSES_INDEXLIMITS_H
-#define DS_PASSES_INDEXLIMITS_H
+#ifndef DS_LIB_PASSES_SHARD_INDEXLIMITS_H
+#define DS_LIB_PASSES_SHARD_INDEXLIMITS_H
 
 #include "ds/Dialect/Ds.h"
 
@@ -13,4 +13,4 @@ void keepIndexLimits(ModuleOp module);
 
 } // namespace mlir::ds
 
-#endif // DS_PASSES_INDEXLIMITS_H
+#endif // DS_LIB_PASSES_SHARD_INDEXLIMITS_H
