@@ -142,4 +142,22 @@ CudaLaunch attentionMaskLaunch(const AttentionCall &call, const ProbabilityRange
   return std::move(launches.list.front());
 }
 
+CudaLaunch attentionShiftLaunch(const AttentionShiftCall &call) {
+  constexpr uint32_t kThreads = 256;
+  Launches launches;
+  launches.add("ds_attention_shift", divideUp(int64_t(call.heads) * call.rows, kThreads), kThreads, call);
+  return std::move(launches.list.front());
+}
+
+CudaLaunch attentionPartsLaunch(const AttentionPartsCall &call, DType dtype) {
+  constexpr uint32_t kThreads = 256;
+  int64_t vectors = 0;
+  for (const AttentionPart &part : call.parts)
+    vectors += part.rows * part.heads * (call.size / kAttentionVector);
+  Launches launches;
+  launches.add(dtype == DType::F16 ? "ds_attention_parts_f16" : "ds_attention_parts_bf16",
+               divideUp(vectors, kThreads), kThreads, call);
+  return std::move(launches.list.front());
+}
+
 } // namespace ds::rt::cuda

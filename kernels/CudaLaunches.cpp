@@ -238,6 +238,45 @@ void addEmbeddingGradient(Launches &launches, const LibraryCall &call) {
 
 } // namespace
 
+//===----------------------------------------------------------------------===//
+// Squares
+//===----------------------------------------------------------------------===//
+
+static_assert(kSquaresBlock == ::ds::rt::kSquaresBlock);
+
+/// As many launches as tables are wanted for the tensors, and one that adds up unless the blocks' sums are
+/// wanted. Adding up such sums is the host's.
+void addSumOfSquares(Launches &launches, const LibraryCall &call) {
+  const View &result = call.operands[call.numOperands - 1];
+  const bool givesBlocks = result.dtype == DType::F32;
+  float *sums = static_cast<float *>(givesBlocks ? result.data : call.workspace);
+  int64_t finished = 0, blocks = 0; ///< of the launches before, of this one
+  SquaresCall table{sums, 0, {}};
+  const auto flush = [&] {
+    launches.add("ds_squares_blocks", blocks, kSquaresThreads, table);
+    finished += blocks;
+    blocks = table.tensors = 0;
+    table.sums = sums + finished;
+  };
+  for (uint32_t k = 0; k + 1 < call.numOperands; ++k) {
+    const View &input = call.operands[k];
+    const int64_t count = countOf(input);
+    if (count == 0)
+      continue;
+    if (table.tensors == SquaresCall::kMaxTensors)
+      flush();
+    table.list[table.tensors++] = {input.data, count, static_cast<uint32_t>(blocks),
+                                   input.dtype == DType::BF16  ? SquaresTensor::kBFloat16
+                                   : input.dtype == DType::F16 ? SquaresTensor::kHalf
+                                                               : SquaresTensor::kFloat};
+    blocks += divideUp(count, kSquaresBlock);
+  }
+  flush();
+  if (!givesBlocks)
+    launches.add("ds_squares_total", 1, kSquaresTotals,
+                 SquaresTotalCall{sums, static_cast<double *>(result.data), finished});
+}
+
 std::vector<CudaLaunch> cudaLaunches(LibraryFn fn, const LibraryCall &call) {
   // In the order of LibraryFn; products are cuBLASLt's, but for what comes after them.
   static constexpr void (*kAdd[])(Launches &, const LibraryCall &) = {addGelu,
