@@ -150,8 +150,9 @@ class Model:
         if os.path.exists(log):
             os.remove(log)
         device = ["--device", "cuda"] if self.args.fake else []
-        run("ds-run", program, "--ranks", ranks, "--weights", "none", "--seed", 3, "--data", self.data, *device, "--log-jsonl", log, *options)
-        return compare.read_log(log) if os.path.exists(log) else []
+        start = [] if "--resume" in options else ["--weights", "none", "--seed", 3]
+        run("ds-run", program, "--ranks", ranks, *start, "--data", self.data, *device, "--log-jsonl", log, *options)
+        return compare.read_log(log) if os.path.exists(log) and os.path.getsize(log) else []
 
     def train(self, name, config, ranks):
         """The log of 20 steps; of one rank each is made once."""
