@@ -69,14 +69,14 @@ std::optional<unsigned> OpenRegions::find(Operation *op) const {
   return known == regions.end() ? std::nullopt : std::optional(known->second);
 }
 
-/// Gives readers outside of their region constants of their own: a region does not put one into memory.
+/// Gives ops that are in no region, as what is recomputed, constants of their own: a region puts one into
+/// memory for other regions and for results alone.
 static void leaveConstants(Block &block, const OpenRegions &regions) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
-    const std::optional<unsigned> region = regions.find(&op);
-    if (!region || !op.hasTrait<OpTrait::ConstantLike>())
+    if (!regions.find(&op) || !op.hasTrait<OpTrait::ConstantLike>())
       continue;
     for (OpOperand &use : llvm::make_early_inc_range(op.getUses()))
-      if (regions.find(use.getOwner()) != region)
+      if (!regions.find(use.getOwner()) && !use.getOwner()->hasTrait<OpTrait::IsTerminator>())
         use.set(OpBuilder(use.getOwner()).clone(op)->getResult(0));
   }
 }
