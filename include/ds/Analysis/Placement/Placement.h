@@ -28,7 +28,9 @@
 // The search goes through the ops in order and keeps, for each way in which the values that are still read
 // can be held, the cheapest way there (dynamic programming over a frontier, as the elimination of variables
 // in order of the graph: Bertele and Brioschi, Nonserial Dynamic Programming, 1972). In a chain of layers few
-// values cross, so that this is exact and linear in the number of layers.
+// values cross, so that this is linear in the number of layers. A way there that a cheaper one becomes by
+// exchanges which cost no more than the difference is not kept: what follows is then no dearer, but where a
+// value would be exchanged twice in a row. Of 1000 random problems that made one worse, by 0.03 %.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_ANALYSIS_PLACEMENT_PLACEMENT_H
