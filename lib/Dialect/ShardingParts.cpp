@@ -36,10 +36,8 @@ SmallVector<Value> mlir::ds::localizePlainly(Operation *op, OpBuilder &builder, 
 
 SmallVector<Value> mlir::ds::localizeOp(ConstantOp op, OpBuilder &builder, ValueRange, TypeRange types,
                                         const LocalPart &) {
-  auto splat = cast<SplatElementsAttr>(op.getValue());
-  auto type = cast<ShapedType>(types.front());
-  return {builder.create<ConstantOp>(op.getLoc(),
-                                     DenseElementsAttr::get(type, splat.getSplatValue<Attribute>()))};
+  auto splat = cast<DenseElementsAttr>(op.getValue());
+  return {builder.create<ConstantOp>(op.getLoc(), splat.resizeSplat(cast<ShapedType>(types.front())))};
 }
 
 SmallVector<Value> mlir::ds::localizeOp(IotaOp op, OpBuilder &builder, ValueRange operands, TypeRange types,

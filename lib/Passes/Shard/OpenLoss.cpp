@@ -81,40 +81,39 @@ private:
 };
 } // namespace
 
-static void open(CrossEntropyOp op, int64_t existing) {
+/// Puts what `make` builds of the op's logits, one value per result, in its place.
+template <typename OpT>
+static void open(OpT op, int64_t existing, function_ref<SmallVector<Value>(OpenedLogits &)> make) {
   WorkListener listener(op);
   OpBuilder builder(op->getContext(), &listener);
   builder.setInsertionPoint(op);
   Emitter emit(builder, op.getLoc());
   OpenedLogits logits(emit, op.getLogits(), op.getTargets(), op.getIgnoreIndex(), op.getCap(), existing);
-  Value lse = logits.lse(), count = logits.count();
-  Value over = op.getDenominator() ? Value(op.getDenominator()) : count;
-  op->replaceAllUsesWith(ValueRange{logits.loss(lse, over), lse, count});
+  op->replaceAllUsesWith(make(logits));
   op.erase();
+}
+
+static void open(CrossEntropyOp op, int64_t existing) {
+  open(op, existing, [&](OpenedLogits &logits) -> SmallVector<Value> {
+    Value lse = logits.lse(), count = logits.count();
+    Value over = op.getDenominator() ? Value(op.getDenominator()) : count;
+    return {logits.loss(lse, over), lse, count};
+  });
 }
 
 static void open(CrossEntropyGradOp op, int64_t existing) {
-  WorkListener listener(op);
-  OpBuilder builder(op->getContext(), &listener);
-  builder.setInsertionPoint(op);
-  Emitter emit(builder, op.getLoc());
-  OpenedLogits logits(emit, op.getLogits(), op.getTargets(), op.getIgnoreIndex(), op.getCap(), existing);
-  op.getResult().replaceAllUsesWith(
-      logits.gradient(op.getLse(), op.getGrad(), op.getCount(), op.getResult().getType(), op.getCap()));
-  op.erase();
+  open(op, existing, [&](OpenedLogits &logits) -> SmallVector<Value> {
+    return {logits.gradient(op.getLse(), op.getGrad(), op.getCount(), op.getResult().getType(), op.getCap())};
+  });
 }
 
 static void open(CrossEntropyWithGradOp op, int64_t existing) {
-  WorkListener listener(op);
-  OpBuilder builder(op->getContext(), &listener);
-  builder.setInsertionPoint(op);
-  Emitter emit(builder, op.getLoc());
-  OpenedLogits logits(emit, op.getLogits(), op.getTargets(), op.getIgnoreIndex(), op.getCap(), existing);
-  Value lse = logits.lse(), count = logits.count();
-  Value over = op.getDenominator() ? Value(op.getDenominator()) : count;
-  Value gradient = logits.gradient(lse, op.getGrad(), over, op.getResult().getType(), op.getCap());
-  op->replaceAllUsesWith(ValueRange{logits.loss(lse, over), count, gradient});
-  op.erase();
+  open(op, existing, [&](OpenedLogits &logits) -> SmallVector<Value> {
+    Value lse = logits.lse(), count = logits.count();
+    Value over = op.getDenominator() ? Value(op.getDenominator()) : count;
+    Value gradient = logits.gradient(lse, op.getGrad(), over, op.getResult().getType(), op.getCap());
+    return {logits.loss(lse, over), count, gradient};
+  });
 }
 
 void mlir::ds::openLosses(func::FuncOp func, const DenseMap<int64_t, int64_t> &existing) {

@@ -157,7 +157,6 @@ static RankedTensorType resized(Type type, int64_t dim, int64_t size) {
 
 /// An update's body on values of the types that its operands have now.
 static void rebuildBody(UpdateOp update) {
-  Block old;
   Block &body = update.getBody().front();
   const auto shape = tensorType(update.getGradient()).getShape();
   for (Operation &op : body)
@@ -165,8 +164,7 @@ static void rebuildBody(UpdateOp update) {
       if (RankedTensorType type = tensorType(result); type.getRank() > 0) {
         auto grown = RankedTensorType::get(shape, type.getElementType());
         if (auto constant = dyn_cast<ConstantOp>(op))
-          constant.setValueAttr(DenseElementsAttr::get(
-              grown, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>()));
+          constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).resizeSplat(grown));
         result.setType(grown);
       }
   for (auto [argument, operand] : llvm::zip_equal(body.getArguments(), update->getOperands()))
@@ -187,8 +185,7 @@ void ClassDimensions::grow(int64_t padded) {
   for (auto &[value, dim] : found) {
     const RankedTensorType grown = resized(value.getType(), dim, padded);
     if (auto constant = value.getDefiningOp<ConstantOp>())
-      constant.setValueAttr(DenseElementsAttr::get(
-          grown, cast<SplatElementsAttr>(constant.getValue()).getSplatValue<Attribute>()));
+      constant.setValueAttr(cast<DenseElementsAttr>(constant.getValue()).resizeSplat(grown));
     value.setType(grown);
   }
   for (auto state : module.getOps<StateOp>()) {
