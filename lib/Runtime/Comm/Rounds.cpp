@@ -87,7 +87,8 @@ std::vector<uint32_t> Rounds::missingWith(uint32_t peer) {
 }
 
 /// Tells all ranks why this collective cannot end. What the control connections know comes first: a broken
-/// connection is often the consequence of what they know.
+/// connection is often the consequence of what they know. Messages of other ranks that are still coming in
+/// are cut off: the caller frees what they are written to.
 Status Rounds::failed(uint32_t peer, Transport::Outcome outcome) {
   Control &control = channel.control;
   const bool late = outcome == Transport::Outcome::TimedOut;
@@ -105,6 +106,7 @@ Status Rounds::failed(uint32_t peer, Transport::Outcome outcome) {
              : fmt::format("{} did not finish {}: {}", name, channel.current(), channel.transport->reason()));
     known = control.failure(); // another thread may have been first
   }
+  channel.transport->close();
   return channel.noticed(known);
 }
 

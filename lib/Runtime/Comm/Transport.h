@@ -41,7 +41,8 @@ public:
   /// Why the transport is Broken, in the words of the library; may be empty.
   virtual std::string reason() const = 0;
 
-  /// Breaks all connections; every wait ends.
+  /// Breaks all connections; every wait ends. When it returns, the transport writes to no memory that was
+  /// given for a message.
   virtual void close() = 0;
 };
 

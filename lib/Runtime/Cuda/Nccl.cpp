@@ -17,6 +17,7 @@ constexpr const char *kHint = "install NCCL 2.23 or later, and put its directory
 constexpr std::chrono::microseconds kPause(100); // between looks at a call that has not ended
 constexpr int kLooks = 50;                       // before the first pause: most calls end soon
 constexpr std::chrono::seconds kMostAbort(30);   // that an abort may take
+constexpr std::chrono::milliseconds kGrace(500); // for a call that was under way when the job failed
 
 std::string spellNccl(int version) {
   return fmt::format("{}.{}.{}", version / 10000, version % 10000 / 100, version % 100);
@@ -128,8 +129,11 @@ ncclResult_t NcclRanks::stateOf(Handle &handle) const {
   return communicator ? stateOf(communicator) : ncclInProgress;
 }
 
+/// When the job has failed the call still gets its grace: it may be putting work on a stream that records a
+/// graph, and the recording is not to be ended under it.
 Status NcclRanks::wait(const std::function<ncclResult_t()> &state, ncclResult_t result, const char *what) {
   const auto deadline = std::chrono::steady_clock::now() + timeout;
+  std::optional<std::chrono::steady_clock::time_point> last;
   if (result == ncclSuccess) // of the call, which may only have begun
     result = ncclInProgress;
   for (int look = 0; result == ncclInProgress && (result = state()) == ncclInProgress; ++look) {
@@ -137,10 +141,10 @@ Status NcclRanks::wait(const std::function<ncclResult_t()> &state, ncclResult_t 
       std::this_thread::yield();
       continue;
     }
-    if (const std::string reason = group.failure(); !reason.empty()) {
-      broken = true;
-      return Error{ExitCode::Peer, reason, ""};
-    }
+    if (!last && !group.failure().empty())
+      last = std::chrono::steady_clock::now() + kGrace;
+    if (last && std::chrono::steady_clock::now() >= *last)
+      break;
     if (std::chrono::steady_clock::now() >= deadline) {
       broken = true;
       return Error{
@@ -150,10 +154,10 @@ Status NcclRanks::wait(const std::function<ncclResult_t()> &state, ncclResult_t 
     }
     std::this_thread::sleep_for(kPause);
   }
-  if (result == ncclSuccess)
+  if (result == ncclSuccess && !last)
     return {};
   broken = true;
-  return failure(result, what);
+  return last ? Error{ExitCode::Peer, group.failure(), ""} : failure(result, what);
 }
 
 Status NcclRanks::settle(ncclComm_t communicator, ncclResult_t result, const char *what) {

@@ -190,6 +190,14 @@ private:
     return status;
   }
 
+  /// Whether somebody still writes to memory that is about to be freed.
+  template <class Memory>
+  static bool isWrittenTo(const Memory &memory) {
+    const Memory before = memory;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    return before != memory;
+  }
+
   /// Who takes part on a channel.
   Communicator &members(uint32_t channel) {
     const Mesh mesh = {{"column", 2}, {"row", 2}};
@@ -216,6 +224,8 @@ private:
                                    Reduction::Sum, "bucket_0.grad");
     });
     gathering.join();
+    if ((!gathered || !reduced) && (isWrittenTo(full) || isWrittenTo(staging)))
+      return Error{ExitCode::Internal, "memory is written to after its collective has ended", ""};
     if (!gathered)
       return gathered;
     if (!reduced)

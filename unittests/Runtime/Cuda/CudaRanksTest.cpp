@@ -131,16 +131,19 @@ TEST_F(CudaRanksTest, ErrorsThatComeLaterAreTold) {
     const char *error;
     int code;
     const char *message;
+    const char *slow = ""; ///< the rank that has not put its own call on the stream by then
   };
   const Late cases[] = {
       {"1 ncclCommInitRankConfig 1", 9, "NCCL, connecting the ranks: a system error"},
       {"1 ncclCommSplit 1", 9, "NCCL, splitting the ranks: a system error"},
       {"1 ncclReduceScatter 1", 7, "NCCL, reduce_scatter_2: a remote error"},
       {"1 ncclReduceScatter 2", 7, "NCCL"}, // while the graph is recorded
+      {"1 ncclReduceScatter 2", 7, "NCCL", "0"},
   };
   for (const Late &late : cases) {
-    const Outcome outcome =
-        runRanks(2, "--steps 3 --timeout 5", {std::string("DS_FAKE_NCCL_ERROR=") + late.error});
+    const Outcome outcome = runRanks(
+        2, "--steps 3 --timeout 5",
+        {std::string("DS_FAKE_NCCL_ERROR=") + late.error, std::string("DS_FAKE_NCCL_SLOW=") + late.slow});
     EXPECT_EQ(outcome.code, late.code) << late.error << "\n" << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr(late.message)) << late.error;
     EXPECT_THAT(outcome.err, Not(HasSubstr("fake NCCL"))) << late.error;

@@ -108,12 +108,12 @@ ncclResult_t collect(ncclComm_t comm, const char *what, const void *in, size_t b
   const auto on = reinterpret_cast<CUstream>(stream);
   const CUgraph graph = recordsInto(on);
   return comm->later([=, shared = comm->shared] {
-    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    takeTime(*shared);
     const bool fails = failsLater(*shared, what);
-    if (shared->aborted)
-      return ncclInternalError;
     if (recordsInto(on) != graph)
       ncclMistake(std::string(what) + ": the stream began or ended recording while it was in progress");
+    if (shared->aborted)
+      return ncclInternalError;
     const CUresult result = enqueue(on, makeWork(shared, in, bytes, graph != nullptr, fails, finish));
     return fails ? ncclRemoteError : result == CUDA_SUCCESS ? ncclSuccess : ncclUnhandledCudaError;
   });

@@ -103,6 +103,12 @@ void forget(const NcclShared &comm) {
     std::filesystem::remove(fileOf(comm, comm.sequence - back - 2, comm.rank), error);
 }
 
+void takeTime(const NcclShared &comm) {
+  const char *slow = std::getenv("DS_FAKE_NCCL_SLOW");
+  const bool isSlow = slow && std::to_string(comm.jobRank()) == slow;
+  std::this_thread::sleep_for(std::chrono::microseconds(isSlow ? 50000 : 200));
+}
+
 bool failsLater(const NcclShared &comm, const char *call) {
   static std::mutex mutex;
   static std::map<std::string, int> calls;

@@ -65,6 +65,9 @@ bool loses(const NcclShared &comm, uint64_t sequence);
 /// Whether this thread is between the start of a group of messages and its end.
 bool inGroup();
 
+/// What a call spends before it puts its work on a stream; on the rank of DS_FAKE_NCCL_SLOW it takes long.
+void takeTime(const NcclShared &comm);
+
 /// Whether DS_FAKE_NCCL_ERROR ("RANK CALL NUMBER": its third ncclAllGather, from 1) means this call.
 bool failsLater(const NcclShared &comm, const char *call);
 
