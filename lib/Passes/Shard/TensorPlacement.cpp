@@ -261,7 +261,9 @@ LogicalResult TensorPlacement::place(Draft &draft) {
   problem.secondsPerByte = settings.secondsPerByte;
   problem.secondsPerExchange = settings.secondsPerExchange;
   problem.secondsPerCopied = 2 * settings.memorySecondsPerByte; // read and written
-  constexpr double kLastResort = 64;
+  // One gather before the first layer is worth it, where sums in every norm would come in its place; one in
+  // every layer is not.
+  constexpr double kLastResort = 8;
   problem.partsWeight = settings.rows == PlacementSettings::Rows::Whole ? kLastResort : 1;
   // A scattered sum and a gather wait twice where a sum waits once, and that is all that speaks against them.
   problem.waitsOfSum = settings.rows == PlacementSettings::Rows::Cut ? 2 : 1;
