@@ -41,11 +41,11 @@ def input_arguments(inputs):
     return [f"{name}={'x'.join(map(str, value.shape))}x{TYPE_NAMES[value.dtype]}" for name, value in inputs.items()]
 
 
-def build(source, directory, seed=0):
-    """Writes every form of the model at `source` below `directory`; returns [(form, folder)]."""
+def build(source, directory, seed=0, forms=None):
+    """Writes every form of the model at `source`, or so many, below `directory`; returns [(form, folder)]."""
     module = load_source(source)
     made = []
-    for form in getattr(module, "FORMS", ("traced", "scripted")):
+    for form in getattr(module, "FORMS", ("traced", "scripted"))[:forms]:
         torch.manual_seed(seed)
         model = module.make()
         inputs = getattr(module, "inputs", default_inputs)()

@@ -51,12 +51,16 @@ Value TensorPartition::readPart(Value value, Cut cut) {
 }
 
 /// Lets what is built be work of `op`; what is made of `value`, where there is one, forward where a forward
-/// op will read that too.
+/// op will read that too, and backward where that is what made it.
 void TensorPartition::follow(Operation *op, Value value) {
   current = op;
   auto isLaterForward = [&](Operation *user) { return isForward(user) && op && op->isBeforeInBlock(user); };
   if (value && op && !isForward(op) && llvm::any_of(value.getUsers(), isLaterForward))
     return listener.follow(op, Work::Forward);
+  // A gradient may be read by an update before what goes on with it backward.
+  Operation *maker = value ? value.getDefiningOp() : nullptr;
+  if (maker && op && getWork(op) == Work::Update && getWork(maker) == Work::Backward)
+    return listener.follow(op, Work::Backward);
   listener.follow(op);
 }
 
