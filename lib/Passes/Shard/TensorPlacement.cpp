@@ -1,6 +1,7 @@
 //===- TensorPlacement.cpp - How ranks hold the values of a segment ---------------===//
 #include "TensorPlacement.h"
 
+#include "ds/Analysis/Placement/PlacementOrder.h"
 #include "ds/Dialect/DsConv.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
@@ -19,7 +20,22 @@ struct TensorPlacement::Draft {
   SmallVector<SmallVector<OpWay>> ways; ///< by op and way
   SmallVector<Value> values;            ///< by number
   bool isForward = false;
+
+  /// Puts ops into an order that is quickly searched.
+  void sort();
 };
+
+void TensorPlacement::Draft::sort() {
+  Draft sorted;
+  for (uint32_t index : analysis::orderOps(problem)) {
+    sorted.problem.ops.push_back(std::move(problem.ops[index]));
+    sorted.ops.push_back(ops[index]);
+    sorted.ways.push_back(std::move(ways[index]));
+  }
+  problem.ops = std::move(sorted.problem.ops);
+  ops = std::move(sorted.ops);
+  ways = std::move(sorted.ways);
+}
 
 static double bytesOf(Value value) {
   RankedTensorType type = tensorType(value);
@@ -256,6 +272,7 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult TensorPlacement::place(Draft &draft) {
+  draft.sort();
   analysis::PlacementProblem &problem = draft.problem;
   problem.ranks = static_cast<double>(settings.ranks);
   problem.secondsPerByte = settings.secondsPerByte;
