@@ -1,5 +1,5 @@
 //===- RecomputeOps.cpp - What backward recomputes ---------------------------------===//
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/Collectives.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -15,7 +15,7 @@ LogicalResult RecomputeOp::verifyRegions() {
   if (!yield || !llvm::equal(yield.getValues().getTypes(), getOutputs().getTypes())) // C1.
     return emitOpError("expects to yield ") << getOutputs().size() << " values of the results' types";
   for (Operation &op : getBody().front().without_terminator())
-    if (!isPure(&op) || isa<CollectiveOpInterface>(op)) { // C2.
+    if (!isPure(&op) && !isExchange(&op)) { // C2.
       InFlightDiagnostic error = emitOpError("expects ops that may run twice in its body, but got ")
                                  << op.getName();
       error.attachNote(op.getLoc()) << "this op";

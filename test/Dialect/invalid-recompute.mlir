@@ -29,7 +29,7 @@ func.func @recompute_c2_collective(%x: tensor<4xf32>) -> tensor<8xf32> {
   %r = ds.recompute (%x) : (tensor<4xf32>) -> tensor<8xf32> {
   ^bb0(%a: tensor<4xf32>):
     // expected-note@+1 {{this op}}
-    %g = ds.all_gather %a along dp : tensor<4xf32> -> tensor<8xf32>
+    %g = ds.all_gather %a along dp carries parameter : tensor<4xf32> -> tensor<8xf32>
     ds.yield %g : tensor<8xf32>
   }
   return %r : tensor<8xf32>

@@ -24,6 +24,13 @@ constexpr bool isForUpdate(Payload payload) {
   return payload == Payload::Bucket || payload == Payload::Statistic;
 }
 
+/// Whether `op` exchanges values of layers that are cut among ranks. Ranks run one text, so that what one of
+/// them does again all do.
+inline bool isExchange(Operation *op) {
+  auto collective = dyn_cast<CollectiveOpInterface>(op);
+  return collective && collective.getCarries() == Payload::Exchange;
+}
+
 /// Whether one rank's part is the output, not the input: what is received, or reduced and scattered.
 constexpr bool isOutputPart(CollectiveKind kind) {
   const ::ds::rt::CollectiveTraits &traits = traitsOf(kind);

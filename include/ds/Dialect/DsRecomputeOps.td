@@ -15,7 +15,8 @@ def Ds_RecomputeOp : Ds_Op<"recompute", [InPhases<"Resident", "Resident">, Pure,
 
     Constraints:
     - (C1) block arguments have the types of `kept`, and the yielded values those of the results.
-    - (C2) every op of the body is pure and no collective: whoever runs it twice gets the same value, and no rank more than the others.
+    - (C2) every op of the body is pure, or an exchange of layers that are cut among ranks: whoever runs it twice gets the same
+      value, and no rank more than the others, for all run one text.
 
     Example:
     ```

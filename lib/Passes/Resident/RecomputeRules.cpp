@@ -2,6 +2,7 @@
 #include "RecomputeRules.h"
 
 #include "SegmentMemory.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -147,8 +148,11 @@ bool RecomputeRules::isInReach(Operation *op) const {
   return layers.empty() || (number && layers.contains(*number));
 }
 
-/// Whether `op` gives the same whenever it runs, and asks no other rank.
+/// Whether `op` gives the same whenever it runs. What ranks exchange for layers they exchange again where
+/// each of them computes it again.
 static bool isRecomputable(Operation *op) {
+  if (isExchange(op))
+    return op->getNumResults() == 1;
   return isPure(op) && op->getNumRegions() == 0 && isa<FusableOpInterface, LibraryOpInterface>(op) &&
          !isa<CollectiveOpInterface>(op);
 }

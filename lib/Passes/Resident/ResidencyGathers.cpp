@@ -69,8 +69,9 @@ void CollectiveDelays::delay(CollectiveOpInterface collective) {
     delayReduction(collective, ahead);
   else if (collective.getCarries() == Payload::Parameter)
     return hastenGather(collective, seconds, ahead);
-  step.problem.resources[StepProblem::kLink] +=
-      segment.runs * seconds; // or layers wait for it where it stands
+  if (isExchange(collective)) // layers wait for it where it stands, on compute
+    return;
+  step.problem.resources[StepProblem::kLink] += segment.runs * seconds;
 }
 
 void CollectiveDelays::delayReduction(Operation *op, double ahead) {

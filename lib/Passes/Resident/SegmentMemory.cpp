@@ -3,6 +3,7 @@
 
 #include "Fusing/FusionDomain.h"
 #include "SegmentPlaces.h"
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Work.h"
 
@@ -166,7 +167,7 @@ void SegmentMemory::followRepeats(Operation &op, ValueMemory &memory) {
 }
 
 bool mlir::ds::isBroughtAgain(Operation *maker) {
-  return isa<CollectiveOpInterface>(maker) || isa<LoadOp>(maker);
+  return (isa<CollectiveOpInterface>(maker) && !isExchange(maker)) || isa<LoadOp>(maker);
 }
 
 /// Extends the memory of `operand` to where `op` reads it.

@@ -49,7 +49,7 @@ RankedTensorType tensorOf(Value value);
 int64_t byteSize(Value value);
 
 /// Whether what `maker` gives, of forward, is brought again rather than kept for what backward recomputes: it
-/// was gathered, or loaded.
+/// is a parameter that was gathered, or loaded.
 bool isBroughtAgain(Operation *maker);
 
 /// What keeps a rank's part of what `gather` brings, for the gathers that follow; null where nothing does.

@@ -1,6 +1,7 @@
 //===- ValueCosts.cpp - Seconds of ops on tensors, before they are commands -------===//
 #include "ValueCosts.h"
 
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Passes/AttentionWorkspace.h"
@@ -69,6 +70,8 @@ double ValueCosts::callSeconds(Operation *op) const {
 }
 
 double ValueCosts::callSeconds(Operation *op, double share, bool addsRows) const {
+  if (isExchange(op))
+    return collectiveSeconds(cast<CollectiveOpInterface>(op));
   if (isa<CollectiveOpInterface>(op) || op->getNumOperands() == 0)
     return 0;
   auto product = dyn_cast<MatmulOp>(op);
