@@ -205,15 +205,40 @@ static double secondsWithin(const Candidate &kept, const Candidate &least, const
   return kept.seconds + share * share * (least.seconds - kept.seconds);
 }
 
-std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpace &space,
-                                        const Rates &rates) {
-  std::vector<Candidate> plans;
-  ParallelPlan plan = space.fixed;
-  plan.tp = plan.pp = plan.sp = plan.interleave = 1;
-  plan.dp = space.ranks;
-  if (space.globalBatch % plan.dp != 0)
-    return plans;
-  auto add = [&](Homes homes) {
+namespace {
+/// The walk over the plans of a space of which programs can be made.
+class ProgramWalk {
+public:
+  ProgramWalk(const ModelShape &shape, const SearchSpace &space, const Rates &rates)
+      : shape(shape), space(space), rates(rates) {}
+
+  std::vector<Candidate> run() {
+    const int64_t most = space.tensor ? rates.cluster().devicesPerNode : 1;
+    for (int64_t tp : divisorsOf(space.ranks, most))
+      if (space.globalBatch % (space.ranks / tp) == 0)
+        addDegree(tp);
+    std::stable_sort(plans.begin(), plans.end(),
+                     [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
+    return std::move(plans);
+  }
+
+private:
+  void addDegree(int64_t tp) {
+    ParallelPlan plan = space.fixed;
+    plan.pp = plan.sp = plan.interleave = 1;
+    plan.tp = tp;
+    plan.dp = space.ranks / tp;
+    plan.shardSequence = tp > 1; // a program does so where it gains
+    for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 || space.offload ? 3 : 0); ++plan.zeroStage)
+      for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {
+        plan.microBatch = micro;
+        plan.accumulation = space.globalBatch / plan.dp / micro;
+        for (Homes homes : homesFor(plan, space.offload, rates.cluster()))
+          add(plan, homes);
+      }
+  }
+
+  void add(ParallelPlan plan, Homes homes) {
     plan.optimizerHome = homes.optimizer, plan.parameterHome = homes.parameter;
     plan.recompute = Recompute::Full;
     if (!checkPlan(shape, plan))
@@ -223,17 +248,18 @@ std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpa
     if (least.fits)
       plans.push_back(
           {plan, secondsWithin(estimate(shape, plan, rates), least, rates.cluster()), least.memory, true});
-  };
-  for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 || space.offload ? 3 : 0); ++plan.zeroStage)
-    for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {
-      plan.microBatch = micro;
-      plan.accumulation = space.globalBatch / plan.dp / micro;
-      for (Homes homes : homesFor(plan, space.offload, rates.cluster()))
-        add(homes);
-    }
-  std::stable_sort(plans.begin(), plans.end(),
-                   [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
-  return plans;
+  }
+
+  const ModelShape &shape;
+  const SearchSpace &space;
+  const Rates &rates;
+  std::vector<Candidate> plans;
+};
+} // namespace
+
+std::vector<Candidate> plansForPrograms(const ModelShape &shape, const SearchSpace &space,
+                                        const Rates &rates) {
+  return ProgramWalk(shape, space, rates).run();
 }
 
 std::vector<Candidate> whatIf(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <limits>
+#include <set>
 
 using namespace ds;
 using namespace ds::planner;
@@ -32,21 +33,31 @@ public:
       if (answer.programs == mostAutoPrograms(what.shape.layers) || isSlower)
         break;
       // One that does not fit leaves out all that rules say need as much.
-      if (candidate.memory.deviceBytes() < least && !take(candidate))
+      if (refused.contains(candidate.plan.tp) || candidate.memory.deviceBytes() >= least)
+        continue;
+      if (take(candidate))
+        continue;
+      refused.insert(candidate.plan.tp);
+      if (candidate.plan.tp == 1)
         break;
     }
   }
 
   bool hasFound() const { return answer.program.has_value(); }
   AutoAnswer answer;
-  std::optional<Error> first; ///< of a program that could not be made
+  /// Of a program that could not be made, where none could.
+  std::optional<Error> refusal() const { return hasMade ? std::nullopt : first; }
 
 private:
-  /// Plans one. False where it cannot be made, and so none can.
+  /// Plans one. False where it cannot be made, and so none of its degree of tensor parallelism can; where
+  /// nothing is cut, none at all.
   bool take(const cost::Candidate &candidate);
 
   const AutoQuestion &question;
   const ConfigPlanner &planner;
+  std::optional<Error> first;                               ///< of a program that could not be made
+  bool hasMade = false;                                     ///< one could, whether or not it fits
+  std::set<int64_t> refused;                                ///< degrees
   double seconds = std::numeric_limits<double>::infinity(); ///< of the fastest program
   double share =
       1; ///< of its time by rules that the fastest program takes, at most 1: others may gain as much
@@ -65,6 +76,7 @@ bool ProgramSearch::take(const cost::Candidate &candidate) {
       first = report.error();
     return report.error().code == ExitCode::DoesNotFit;
   }
+  hasMade = true;
   if (!report->fits()) {
     least = candidate.memory.deviceBytes();
     return true;
@@ -127,11 +139,12 @@ Result<AutoAnswer> ds::planner::findAutoPlan(const AutoQuestion &question, const
     search.answer.faster = findFaster(question, search.answer.chosen);
     return std::move(search.answer);
   }
-  if (!search.first)
+  const std::optional<Error> refusal = search.refusal();
+  if (!refusal)
     return answerBeyondPrograms(question, std::move(search.answer));
   if (!question.asksRules)
-    return *search.first;
-  search.answer.refusal = search.first->message;
+    return *refusal;
+  search.answer.refusal = refusal->message;
   return answerByRules(question, std::move(search.answer));
 }
 

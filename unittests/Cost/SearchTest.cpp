@@ -246,9 +246,12 @@ TEST(Search, ProgramsChooseThemselvesWhatIsComputedAgain) {
   space.fixed.flashAttention = true;
   std::vector<Candidate> plans = plansForPrograms(shape, space, rates);
   ASSERT_FALSE(plans.empty());
+  bool sharesLayers = false;
   for (size_t index = 0; index < plans.size(); ++index) {
     const ParallelPlan &plan = plans[index].plan;
-    EXPECT_TRUE(hasPass(plan) && plan.recompute == Recompute::None && plan.dp == 64);
+    EXPECT_TRUE(hasPass(plan) && plan.recompute == Recompute::None && plan.dp * plan.tp == 64);
+    EXPECT_LE(plan.tp, rates.cluster().devicesPerNode);
+    sharesLayers |= plan.tp > 1;
     ParallelPlan again = plan;
     again.recompute = Recompute::Full;
     EXPECT_GE(plans[index].seconds, estimateStep(shape, plan, rates).seconds);
@@ -256,6 +259,7 @@ TEST(Search, ProgramsChooseThemselvesWhatIsComputedAgain) {
     EXPECT_TRUE(fits(plans[index].memory, rates.cluster()));
     EXPECT_TRUE(index == 0 || plans[index - 1].seconds <= plans[index].seconds);
   }
+  EXPECT_TRUE(sharesLayers);
   // Kept whole, the fastest would not fit, so that its time is not that of a step that computes nothing
   // again.
   EXPECT_FALSE(estimate(shape, plans.front().plan, rates).fits);

@@ -90,6 +90,29 @@ TEST_F(AutoPlan, NamesAFasterPlanOfWhichNoProgramCanBeMade) {
   EXPECT_FALSE(answer->faster);
 }
 
+TEST_F(AutoPlan, LeavesOutDegreesThatAModelDoesNotTake) {
+  // Short of memory for whole layers, the fastest by rules are split.
+  what.shape.layers = 80, what.shape.hidden = 8192, what.shape.heads = 64;
+  space.ranks = space.globalBatch = 64;
+  const cost::Candidate first = plansForPrograms(what.shape, space, what.rates).front();
+  ASSERT_GT(first.plan.tp, 1);
+  const std::string key = "\"autotp_size\": " + std::to_string(first.plan.tp);
+  int refused = 0;
+  const ConfigPlanner choosy = [&](const std::string &text,
+                                   int64_t microBatch) -> Result<report::PlanReport> {
+    if (text.find(key) == std::string::npos)
+      return planner()(text, microBatch);
+    ++refused;
+    return Error{ExitCode::Invalid, "ranks that share layers cannot hold the values", ""};
+  };
+  Result<AutoAnswer> answer = findAutoPlan(question(), choosy);
+  ASSERT_TRUE(answer) << answer.error().message;
+  EXPECT_EQ(refused, 1); // what stands in the way of one of a degree stands in the way of all
+  ASSERT_TRUE(answer->program);
+  EXPECT_NE(answer->chosen.plan.tp, first.plan.tp);
+  EXPECT_TRUE(answer->refusal.empty());
+}
+
 TEST_F(AutoPlan, RulesAnswerWhereTheyAreAskedOrNoProgramCanBeMade) {
   AutoQuestion rules = question();
   rules.asksPrograms = false;
