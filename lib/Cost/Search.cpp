@@ -16,12 +16,8 @@
 namespace ds::cost {
 
 Candidate estimate(const ModelShape &shape, const ParallelPlan &plan, const Rates &rates) {
-  Candidate candidate;
-  candidate.plan = plan;
-  candidate.seconds = estimateStep(shape, plan, rates).seconds;
-  candidate.memory = estimateMemory(shape, plan, rates.cluster());
-  candidate.fits = fits(candidate.memory, rates.cluster());
-  return candidate;
+  const MemoryEstimate memory = estimateMemory(shape, plan, rates.cluster());
+  return {plan, estimateStep(shape, plan, rates).seconds, memory, fits(memory, rates.cluster())};
 }
 
 /// By how much a plan exceeds the scarcest of what the cluster has; at most 1 where it fits.

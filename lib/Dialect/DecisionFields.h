@@ -42,6 +42,12 @@ inline constexpr Word<ChoiceOf> kChoices[] = {{"reduce_bucket", ChoiceOf::Reduce
                                               {"no_products_recomputed", ChoiceOf::NoProductsRecomputed}};
 static_assert(std::size(kChoices) == size_t(ChoiceOf::NoProductsRecomputed) + 1);
 
+inline constexpr Word<SharedFor> kSharedFor[] = {{"parts", SharedFor::Parts},
+                                                 {"asked", SharedFor::Asked},
+                                                 {"indivisible", SharedFor::Indivisible},
+                                                 {"cost", SharedFor::Cost}};
+static_assert(std::size(kSharedFor) == size_t(SharedFor::Cost) + 1);
+
 inline constexpr Word<Space> kSpaces[] = {
     {"device", Space::Device}, {"host", Space::Host}, {"nvme", Space::Nvme}};
 
@@ -52,6 +58,7 @@ inline constexpr Word<CollectiveKind> kCollectives[] = {{"all_gather", Collectiv
 inline constexpr auto &wordsOf(HadBy) { return kHadBy; }
 inline constexpr auto &wordsOf(KeptFrom) { return kKeptFrom; }
 inline constexpr auto &wordsOf(ChoiceOf) { return kChoices; }
+inline constexpr auto &wordsOf(SharedFor) { return kSharedFor; }
 inline constexpr auto &wordsOf(Space) { return kSpaces; }
 inline constexpr auto &wordsOf(CollectiveKind) { return kCollectives; }
 
@@ -171,11 +178,49 @@ void visitFields(Visitor &visitor, OpenChoice &choice) {
 }
 
 template <class Visitor>
+void visitFields(Visitor &visitor, SharedStates &states) {
+  visitor("names", states.names);
+  visitor("count", states.count);
+  visitor("bytes", states.bytes);
+  visitor("dim", states.dim);
+  visitor("outer", states.outer);
+  visitor("reason", states.reason);
+}
+
+template <class Visitor>
+void visitFields(Visitor &visitor, SharedWork &work) {
+  visitor("what", work.what);
+  visitor("layers", work.layers);
+  visitor("count", work.count);
+  visitor("reason", work.reason);
+}
+
+template <class Visitor>
+void visitFields(Visitor &visitor, SharedExchange &exchange) {
+  visitor("kind", exchange.kind);
+  visitor("maker", exchange.maker);
+  visitor("layers", exchange.layers);
+  visitor("reader", exchange.reader);
+  visitor("forward", exchange.isForward);
+  visitor("count", exchange.count);
+  visitor("bytes", exchange.bytes);
+}
+
+template <class Visitor>
+void visitFields(Visitor &visitor, SharedLayers &shared) {
+  visitor("ranks", shared.ranks);
+  visitor("parameters", shared.parameters);
+  visitor("whole", shared.whole);
+  visitor("exchanges", shared.exchanges);
+}
+
+template <class Visitor>
 void visitFields(Visitor &visitor, Decisions &decisions) {
   visitor("loss_split", decisions.lossSplit);
   visitor("choices", decisions.choices);
   visitor("residency", decisions.residency);
   visitor("gathers", decisions.gathers);
+  visitor("shared", decisions.shared);
 }
 
 } // namespace mlir::ds

@@ -109,6 +109,40 @@ void mlir::ds::describeChoices(ModuleOp module, report::PlanReport &report) {
 }
 
 //===----------------------------------------------------------------------===//
+// Shared layers
+//===----------------------------------------------------------------------===//
+
+static std::string spell(SharedFor reason, int64_t ranks) {
+  switch (reason) {
+  case SharedFor::Parts:
+    return "divides what the optimizer keeps, too";
+  case SharedFor::Asked:
+    return "the configuration names it";
+  case SharedFor::Indivisible:
+    return "it has no " + std::to_string(ranks) + " equal parts for its readers";
+  case SharedFor::Cost:
+    return "exchanges would cost more than parts save";
+  }
+  llvm_unreachable("all reasons are spelt");
+}
+
+void mlir::ds::describeSharedLayers(ModuleOp module, report::PlanReport &report) {
+  const std::optional<SharedLayers> shared = getDecisions(module).shared;
+  if (!shared)
+    return;
+  report::SharedLayers &to = report.sharedLayers.emplace();
+  to.ranks = shared->ranks;
+  for (const SharedStates &each : shared->parameters)
+    to.parameters.push_back(
+        {each.names, each.count, each.bytes, each.dim, each.outer, spell(each.reason, shared->ranks)});
+  for (const SharedWork &each : shared->whole)
+    to.whole.push_back({each.what, each.layers, each.count, spell(each.reason, shared->ranks)});
+  for (const SharedExchange &each : shared->exchanges)
+    to.exchanges.push_back({stringifyCollectiveKind(each.kind).str(), each.maker, each.layers, each.reader,
+                            each.isForward, each.count, each.bytes});
+}
+
+//===----------------------------------------------------------------------===//
 // Gathers
 //===----------------------------------------------------------------------===//
 

@@ -26,6 +26,9 @@ void describeLoss(ModuleOp module, ::ds::report::PlanReport &report);
 /// Adds a note for each choice that was left open, on one rank or several.
 void describeChoices(ModuleOp module, ::ds::report::PlanReport &report);
 
+/// Reports how ranks share layers, where they do.
+void describeSharedLayers(ModuleOp module, ::ds::report::PlanReport &report);
+
 /// Adds notes on what stays gathered in `func`, and what does not.
 void describeGathers(func::FuncOp func, ::ds::report::PlanReport &report);
 

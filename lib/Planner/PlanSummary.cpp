@@ -189,6 +189,7 @@ static report::PlanReport summarizeStage(ModuleOp module, const ::ds::cost::Rate
   double flops = flopsPerStep(module);
   report.predicted = predictStep(module, rates, flops);
   describeChoices(module, report);
+  describeSharedLayers(module, report);
   addCommunication(module, report);
   describeLoss(module, report);
   describeRecomputed(module, report);

@@ -4,6 +4,8 @@
 //
 //===---------------------------------------------------------------------------===//
 
+#include "SharedLayers.h"
+
 #include "ds/Report/PlanReport.h"
 #include "ds/Report/Throughput.h"
 
@@ -141,6 +143,8 @@ static void addForms(Json &json, const PlanReport &report) {
                        {"bytes_read_per_step", storage->readBytes}};
   if (const std::optional<HostUse> &host = report.host)
     json["host"] = {{"node_bytes", host->nodeBytes}, {"page_locked_bytes", host->lockedBytes}};
+  if (report.sharedLayers)
+    json["shared_layers"] = sharedLayersJson(*report.sharedLayers);
   for (const Recomputed &again : report.recomputed)
     json["made_again"].push_back({{"what", again.what},
                                   {"values", again.values},

@@ -4,7 +4,7 @@
 //
 //===---------------------------------------------------------------------------===//
 
-#include "TextPage.h"
+#include "SharedLayers.h"
 
 #include "ds/Report/PlanReport.h"
 #include "ds/Report/Throughput.h"
@@ -183,7 +183,10 @@ std::string printPlanText(const PlanReport &report, const TextOptions &options) 
   for (const RankPlan &rank : report.ranks)
     printRank(page, report, rank);
   printHost(page, report), printStorage(page, report), printCommunication(page, report);
-  printTime(page, report), printChoices(page, report), printNotes(page, report);
+  printTime(page, report), printChoices(page, report);
+  if (report.sharedLayers)
+    printSharedLayers(page, *report.sharedLayers);
+  printNotes(page, report);
   printVerdict(page, report);
   return page.take();
 }

@@ -79,3 +79,10 @@ func.func @said(%x: tensor<f32>) -> (tensor<f32> {ds.state = @s}, tensor<f32> {d
   %c = ds.neg %b {ds.layer = #ds.layer<"", 3, "attn.w">} : tensor<f32>
   return %b, %c : tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// CHECK: #ds.decisions<shared = {ranks = 4, parameters = [{names = "h.*.w", count = 2, bytes = 64, dim = 0}, {names = "b", count = 1, reason = cost}], whole = [{what = "matmul", count = 1, reason = indivisible}], exchanges = [{maker = "matmul", layers = "h.*", reader = "add", forward = true, count = 2, bytes = 96}]}>
+module attributes {ds.decisions = #ds.decisions<shared = {exchanges = [{kind = all_reduce, bytes = 96, maker = "matmul", layers = "h.*", reader = "add", forward = true, count = 2}],
+    ranks = 4, parameters = [{names = "h.*.w", count = 2, bytes = 64, dim = 0, outer = 1}, {names = "b", count = 1, reason = cost}], whole = [{what = "matmul", count = 1, reason = indivisible}]}>} {
+}

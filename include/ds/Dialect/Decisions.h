@@ -132,6 +132,50 @@ struct KeptGathers {
   bool operator==(const KeptGathers &) const = default;
 };
 
+/// Why each of the ranks that share layers has, or runs, something as it does.
+enum class SharedFor {
+  Parts,       ///< in parts, which is what the ranks are there for
+  Asked,       ///< the configuration names it
+  Indivisible, ///< nothing that it is made of, or read by, has equal parts for the ranks
+  Cost,        ///< exchanges would take longer than parts save
+};
+
+/// Parameters that are held alike; names have "*" in the place of numbers.
+struct SharedStates {
+  std::string names;
+  int64_t count = 0, bytes = 0;    ///< of one rank, together
+  std::optional<int64_t> dim = {}; ///< that is cut; nothing: each rank has all
+  int64_t outer = 1;               ///< equal blocks of `dim`, each of which is cut
+  SharedFor reason = SharedFor::Parts;
+  bool operator==(const SharedStates &) const = default;
+};
+
+/// Products and the like that each rank runs whole.
+struct SharedWork {
+  std::string what, layers;
+  int64_t count = 0;
+  SharedFor reason = SharedFor::Cost;
+  bool operator==(const SharedWork &) const = default;
+};
+
+/// Exchanges of one kind in a micro-step: between what makes a value and what reads it otherwise.
+struct SharedExchange {
+  CollectiveKind kind = CollectiveKind::AllReduce;
+  std::string maker, layers, reader; ///< ops by name, and where the first is; empty where there is none
+  bool isForward = false;
+  int64_t count = 0, bytes = 0; ///< that a rank sends, together
+  bool operator==(const SharedExchange &) const = default;
+};
+
+/// What ds-shard-tensors chose.
+struct SharedLayers {
+  int64_t ranks = 1;
+  std::vector<SharedStates> parameters;
+  std::vector<SharedWork> whole;
+  std::vector<SharedExchange> exchanges;
+  bool operator==(const SharedLayers &) const = default;
+};
+
 /// What else was left open.
 enum class ChoiceOf {
   ReduceBucket,        ///< elements, from the collective's latency and rate
@@ -165,6 +209,7 @@ struct Decisions {
   std::vector<OpenChoice> choices = {};
   std::optional<Residency> residency = {};
   std::vector<KeptGathers> gathers = {};
+  std::optional<SharedLayers> shared = {};
   bool operator==(const Decisions &) const = default;
 };
 

@@ -163,6 +163,36 @@ struct ResidentValue {
   bool isNextRefused = false; ///< the configuration asks for the way that was chosen
 };
 
+/// How ranks that share layers (tensor parallelism) do it. Names have "*" in the place of layers' numbers.
+struct SharedLayers {
+  struct Parameters {
+    std::string names;
+    int64_t count = 0, bytes = 0;  ///< of one rank, together
+    std::optional<int64_t> cutDim; ///< none: each rank has all
+    int64_t blocks = 1;            ///< equal blocks of that dimension, each of which is cut
+    std::string reason;
+  };
+  /// Products and attention that each rank computes whole.
+  struct Whole {
+    std::string what, layers;
+    int64_t count = 0;
+    std::string reason;
+  };
+  /// Of one micro-step.
+  struct Exchange {
+    std::string kind;          ///< "all_reduce"
+    std::string maker, layers; ///< the op that makes what is exchanged, and where; empty: an argument
+    std::string reader;        ///< the op that reads what comes of it; empty: the end of the micro-step
+    bool isForward = false;
+    int64_t count = 0, bytes = 0; ///< that a rank sends, together
+  };
+
+  int64_t ranks = 1;
+  std::vector<Parameters> parameters;
+  std::vector<Whole> whole;
+  std::vector<Exchange> exchanges;
+};
+
 /// What forward makes for backward and is on the host in between.
 struct HostActivations {
   int64_t values = 0, bytes = 0;
@@ -260,6 +290,7 @@ struct PlanReport {
   std::vector<Recomputed> recomputed;       ///< what costs most seconds first
   std::vector<ResidentValue> largestValues; ///< the largest first
   HostActivations hostActivations;
+  std::optional<SharedLayers> sharedLayers;       ///< none: each rank has whole layers
   std::optional<AttentionChoice> attentionChoice; ///< none: as below
   std::optional<AttentionWorkspace> attention;    ///< none: cuDNN is not asked for a gradient of attention
   std::optional<CheckpointBytes> checkpoint;      ///< none: a plan by rules, or an old one

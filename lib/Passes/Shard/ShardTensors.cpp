@@ -5,6 +5,7 @@
 // the segment that updates; the others follow.
 //
 //===---------------------------------------------------------------------------===//
+#include "DescribeSharing.h"
 #include "IndexLimits.h"
 #include "OpenLoss.h"
 #include "PadClasses.h"
@@ -140,7 +141,8 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count,
                           settings.rows != PlacementSettings::Rows::Whole);
     DenseMap<StringAttr, AllowedCuts> allowed;
-    if (settled.parameters.empty()) // the others follow the first
+    const bool isFirst = settled.parameters.empty(); // the others follow it
+    if (isFirst)
       allowed = readSpecs(segment, cuts, getTraining(func->getParentOfType<ModuleOp>()).tensors);
     TensorPlacement placement(segment, cuts, settings, allowed);
     if (failed(placement.solve(lookup, settled)))
@@ -150,8 +152,16 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
                            << " us of exchanges and work in forward by the search, which "
                            << (placement.isExact() ? "is exact" : "dropped states");
     auto cutOf = [&](StringAttr name) { return cutOfState(symbols, settled, name); };
+    std::optional<SharedLayers> shared;
+    if (isFirst)
+      shared = describeSharing(segment, cuts, placement, settled, allowed, ranks.count);
     TensorPartition(segment, cuts, placement, ranks, cutOf).run();
     segment.finish();
+    if (shared) {
+      shared->exchanges = describeExchanges(segment);
+      changeDecisions(func->getParentOfType<ModuleOp>(),
+                      [&](Decisions &decisions) { decisions.shared = std::move(shared); });
+    }
     return success();
   }
 };
