@@ -65,8 +65,11 @@ void TensorPlacement::findFree() {
       if (llvm::any_of(op.getOperands(), [&](Value operand) { return set->contains(operand); }))
         set->insert(op.result_begin(), op.result_end());
   for (Operation &op : segment.getBody()) {
+    // Its gradient is addends where the result's is: with a number added to it too, as in a norm's 1 + gain.
     auto isParameter = [&](Value operand) { return values.parameters.contains(operand); };
-    if (op.getNumOperands() == 1 && cuts.ruleOf(&op).passesAddends && isParameter(op.getOperand(0)))
+    auto isOf = [&](Value operand) { return isParameter(operand) || !values.bound.contains(operand); };
+    if (cuts.ruleOf(&op).passesAddends && llvm::any_of(op.getOperands(), isParameter) &&
+        llvm::all_of(op.getOperands(), isOf))
       values.parameters.insert(op.result_begin(), op.result_end());
   }
 }

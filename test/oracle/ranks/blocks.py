@@ -80,12 +80,15 @@ class Gated(nn.Module):
 
 
 class Rms(nn.Module):
-    def __init__(self):
+    """`beside`: what the gain is counted from, 1 in gemma."""
+
+    def __init__(self, beside=0):
         super().__init__()
-        self.p = nn.Parameter(torch.ones(WIDTH))
+        self.beside, self.p = beside, nn.Parameter(torch.full((WIDTH,), 1.0 - beside))
 
     def forward(self, x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * self.p
+        gain = self.beside + self.p if self.beside else self.p
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * gain
 
 
 class Decoder(nn.Module):
@@ -131,7 +134,8 @@ class Mixer(nn.Module):
         return x + self.f(self.n[1](x))
 
 
-BLOCKS = {"gpt": Decoder, "llama": lambda way: Decoder(way, Rms, Gated), "encoder": Encoder, "mixer": Mixer,
+BLOCKS = {"gpt": Decoder, "llama": lambda way: Decoder(way, Rms, Gated),
+          "gemma": lambda way: Decoder(way, lambda: Rms(1), Gated), "encoder": Encoder, "mixer": Mixer,
           "vit": lambda way: Decoder(way, causal=False), "encoder-decoder": lambda way: Decoder(way, cross=True)}
 
 

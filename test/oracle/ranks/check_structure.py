@@ -20,7 +20,7 @@ from ranks.check_cuts import exchanges_of, whole_matrices  # noqa: E402
 from ranks.compiling import compile_ranks, ds_opt  # noqa: E402
 
 WAYS = (Way("apart", False), Way("fused", False), Way("shuffled", True), Way("by heads", False), Way("apart", True))
-KINDS = {"gpt": Words, "llama": Words, "encoder": Words, "vit": Pictures, "encoder-decoder": Words, "mixer": Pictures}
+KINDS = {"gpt": Words, "llama": Words, "gemma": Words, "encoder": Words, "vit": Pictures, "encoder-decoder": Words, "mixer": Pictures}
 # A sum forward and one backward for each pair of products, or a gather and a scattered sum each.
 PAIRS = {"encoder-decoder": 3}
 
@@ -46,7 +46,7 @@ def check(out, kind):
     pairs, complaints = PAIRS.get(kind, 2), []
     expected = ({"all_reduce": 2 * pairs}, {"all_gather": 2 * pairs, "reduce_scatter": 2 * pairs})
     one = count(os.path.join(out, f"{kind}-one"), kind, 1, WAYS[0])
-    for number, way in enumerate(WAYS[:3] if kind == "mixer" else WAYS):
+    for number, way in enumerate(WAYS[:3] if kind in ("gemma", "mixer") else WAYS):
         two = count(os.path.join(out, f"{kind}-{number}"), kind, 2, way)
         for (first, _), (second, whole), wanted, name in zip(one, two, expected, ("norms whole", "norms cut")):
             added = {key: second[key] - first[key] for key in set(first) | set(second) if second[key] != first[key]}
