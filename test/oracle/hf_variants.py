@@ -149,6 +149,25 @@ def config_of(family, variant):
     return {**base, **variants[variant]}
 
 
+WIDTHS = ("n_embd", "hidden_size", "intermediate_size", "dim", "hidden_dim", "d_model", "d_ff", "ffn_dim", "vocab_size", "encoder_ffn_dim",
+          "decoder_ffn_dim", "embedding_size", "ffn_hidden_size", "head_dim", "d_kv")
+LENGTHS = ("n_positions", "max_position_embeddings", "seq_length", "max_target_positions", "max_source_positions")
+LAYERS = ("n_layer", "num_hidden_layers", "num_layers", "n_layers", "encoder_layers", "decoder_layers")
+
+
+def scaled(config, factor, layers):
+    """`config` with everything so many times as wide and long, but for the numbers of heads, and with so many layers of each kind."""
+    larger = {key: value * factor if key in WIDTHS + LENGTHS and value else value for key, value in config.items()}
+    larger.update({key: layers for key in LAYERS if key in config})
+    if "attention_types" in config:
+        larger["attention_types"] = [[["global"], layers]]
+    if "no_rope_layers" in config:
+        larger["no_rope_layers"] = [1] * layers
+    if "image_size" in config:
+        larger["image_size"] = 2 * config["image_size"]
+    return larger
+
+
 def positions(config):
     rows = config.get("n_positions") or config.get("max_target_positions") or config.get("seq_length") or config["max_position_embeddings"]
     behind_padding = config["model_type"] in ("roberta", "camembert", "xlm-roberta")

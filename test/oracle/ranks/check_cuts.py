@@ -4,9 +4,10 @@
     check_cuts.py --out DIR [--table FILE [--write]] [--all] {archives,families} [NAME ...]      needs ds-opt on PATH
 
 For each model a line: how many parameters of two ranks have parts, which of two and more dimensions stay whole, and the exchanges along tp
-of a step that is not accumulated, norms whole between layers. The lines must be those of the table; --write makes it anew. Each model is
-trained on one mesh too, by turns, in f64, whatever types the program has: losses, norm, weights and moments must agree with one rank's
-to 1e-9. --all takes every form and variant on every mesh.
+of a step that is not accumulated, norms whole between layers; of a family also those that one layer more adds where it is eight times
+as wide. The lines must be those of the table; --write makes it anew. Each model is trained on one mesh too, by turns, in f64, whatever
+types the program has: losses, norm, weights and moments must agree with one rank's to 1e-9. --all takes every form and variant on
+every mesh.
 """
 
 import argparse
@@ -41,10 +42,10 @@ ZERO = 1e-14  # the largest element of the moments of a gradient that is zero bu
 
 class Model:
     """`path` is what ds-opt reads, `folder` has what is made of it, `batch` are a micro-batch's samples, and `ids` is above all whole
-    numbers that the model takes."""
+    numbers that the model takes. `larger` are the model of a larger size with one layer and with two."""
 
-    def __init__(self, name, path, folder, batch, ids):
-        self.name, self.path, self.folder, self.batch, self.ids = name, path, folder, batch, ids
+    def __init__(self, name, path, folder, batch, ids, larger=()):
+        self.name, self.path, self.folder, self.batch, self.ids, self.larger = name, path, folder, batch, ids, larger
 
     def compile(self, mesh):
         tp, dp, stage, accumulation, rows = mesh
@@ -58,8 +59,11 @@ class Model:
         """What the table says of the model."""
         stage = self.compile(COUNTED).stages[0]
         cut, whole, counts = sum(map(is_cut, parameters_of(stage))), whole_matrices(stage), exchanges_of(stage)
-        return (f"{self.name}: {cut} cut{'; whole: ' * bool(whole)}{', '.join(whole)}; "
-                + (", ".join(f"{count} {name}" for name, count in sorted(counts.items())) or "no exchange"))
+        added = collections.Counter()
+        for number, model in enumerate(self.larger):
+            added.update({name: count if number else -count for name, count in exchanges_of(model.compile(COUNTED).stages[0]).items()})
+        return (f"{self.name}: {cut} cut{'; whole: ' * bool(whole)}{', '.join(whole)}; {listed(counts)}"
+                + (f"; a layer: {listed(added)}" if self.larger else ""))
 
     def check(self, mesh):
         """[complaints] about training on a mesh."""
@@ -90,6 +94,10 @@ def exchanges_of(stage):
     """How many exchanges along tp the functions of a step have, by what they are."""
     return collections.Counter(op.name[len("ds."):] for function in stage.functions.values() if not function.is_evaluation()
                                for op in function.body.ops if op.name in EXCHANGES and "tp" in axes_of(op.get("axes")))
+
+
+def listed(counts):
+    return ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if count) or "no exchange"
 
 
 def is_rounding(values, key):
@@ -126,11 +134,18 @@ def all_families(out, names, every):
             name = f"{family}-{variant}" if every else family
             if names and name not in names:
                 continue
-            config, path = hf_variants.config_of(family, variant), os.path.join(out, name, "model", "config.json")
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w") as file:
-                json.dump(config, file)
-            yield Model(name, path, os.path.join(out, name), 2, ids=5 if "image_size" in config else config["vocab_size"])
+            config, folder = hf_variants.config_of(family, variant), os.path.join(out, name)
+            ids = 5 if "image_size" in config else config["vocab_size"]
+            larger = [] if every else [configured(name, hf_variants.scaled(config, 8, layers), f"{folder}-{layers}", ids) for layers in (1, 2)]
+            yield configured(name, config, folder, ids, larger)
+
+
+def configured(name, config, folder, ids, larger=()):
+    path = os.path.join(folder, "model", "config.json")
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path, "w") as file:
+        json.dump(config, file)
+    return Model(name, path, folder, 2, ids, larger)
 
 
 def read_table(path):
