@@ -229,6 +229,49 @@ TEST(CheckPlacement, SeesWhatIsWrong) {
   EXPECT_NE(findMistake(problem, solution).find("no way 5"), std::string::npos);
 }
 
+/// A stack of equal layers, random ones; with `more` each takes that much more than the one before.
+PlacementProblem makeStack(unsigned seed, int layers, double more) {
+  PlacementProblem problem = makeProblem(4);
+  const uint32_t table = addMatrix(problem, 100); // read by the first and the last op
+  uint32_t x = addValue(problem, 40, 40);
+  problem.ops.push_back({{table}, {x}, {{{kWhole}, {kWhole}, 1}, {{kFirstPart}, {kAddends}, 0.5}}});
+  double factor = 1;
+  for (int layer = 0; layer < layers; ++layer, factor *= 1 + more) {
+    std::mt19937 random(seed); // the same for each
+    std::uniform_real_distribution<double> amount(1, 100);
+    const size_t first = problem.ops.size();
+    uint32_t y = x;
+    for (int half = 0; half < 2; ++half) {
+      const uint32_t matrix = addMatrix(problem, amount(random)), z = addValue(problem, 60, 60);
+      addProduct(problem, y, matrix, z, amount(random) / 10);
+      y = z;
+    }
+    const uint32_t sum = addValue(problem, 40, 40);
+    PlacedOp add{{x, y}, {sum}, {}};
+    for (Form form : {kWhole, kAddends, kFirstPart, static_cast<Form>(kFirstPart + 1)})
+      add.ways.push_back({{form, form}, {form}, amount(random) / 100});
+    problem.ops.push_back(std::move(add));
+    for (size_t index = first; index < problem.ops.size(); ++index)
+      for (PlacedWay &way : problem.ops[index].ways)
+        way.seconds *= factor;
+    x = sum;
+  }
+  problem.ops.push_back({{x, table}, {}, {{{kWhole, kWhole}, {}, 1}, {{kCopy, kFirstPart}, {}, 0.5}}});
+  return problem;
+}
+
+TEST(Placement, PlacesLayersAsThoseBefore) {
+  constexpr int kLayers = 30;
+  constexpr double kMore = 1e-7; // so that no layer is the one before
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    const PlacementProblem equal = makeStack(seed, kLayers, 0), rising = makeStack(seed, kLayers, kMore);
+    const PlacementSolution once = placeValues(equal), each = placeValues(rising);
+    ASSERT_TRUE(once.isFound() && each.isFound());
+    EXPECT_EQ(findMistake(equal, once), "") << seed;
+    EXPECT_NEAR(once.seconds, each.seconds, once.seconds * 2 * kLayers * kMore) << seed;
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Orders
 //===----------------------------------------------------------------------===//

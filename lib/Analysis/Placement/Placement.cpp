@@ -1,5 +1,5 @@
 //===- Placement.cpp - The cheapest forms of all values ------------------------===//
-#include "ds/Analysis/Placement/Placement.h"
+#include "Repetition.h"
 
 #include <algorithm>
 #include <bit>
@@ -37,55 +37,27 @@ Form gradientOf(Form form) { return form == kCopy ? kAddends : form == kAddends 
 /// How the gradient of what is held as `held` is to be.
 Form wantedGradient(Form held) { return isPart(held) ? held : kWhole; }
 
-/// How a value that is still read is held, and in which forms it was made.
-struct Live {
-  Form held = kWhole;
-  uint32_t made = 0;
-  bool operator==(const Live &) const = default;
-};
-
-/// The values that are still read, in the order of `Search::live`.
-using Frontier = std::vector<Live>;
-
-/// FNV-1a over words.
-struct Hash {
-  void add(uint64_t word) { value = (value ^ word) * 1099511628211ull; }
-  uint64_t value = 1469598103934665603ull;
-};
-
-struct FrontierHash {
-  size_t operator()(const Frontier &frontier) const {
-    Hash hash;
-    for (const Live &live : frontier)
-      hash.add(uint64_t(live.made) << 8 | live.held);
-    return hash.value ^ hash.value >> 29;
-  }
-};
-
-/// How a state was reached.
-struct Step {
-  uint32_t from = 0; ///< number of the state before
-  uint32_t way = 0;
-};
-
-struct State {
-  Frontier frontier;
-  double seconds = 0;
-  Step step;
+/// The states behind an op, as they are found.
+struct NextStates {
+  std::vector<State> all;
+  std::unordered_map<Frontier, uint32_t, FrontierHash> known; ///< numbers of them
 };
 
 class Search {
 public:
-  explicit Search(const PlacementProblem &problem) : problem(problem) { findLastReads(); }
+  explicit Search(const PlacementProblem &problem) : problem(problem), repetition(problem) {
+    findLastReads();
+  }
   PlacementSolution run();
 
 private:
   void findLastReads();
   static uint32_t formsRead(const PlacedOp &op, size_t operand);
-  uint32_t formsBehind(uint32_t value, uint32_t index);
+  uint32_t formsBehind(uint32_t value, uint32_t index) const;
   void setNextLive(uint32_t index);
   void becomeLive();
   void advance(uint32_t index);
+  uint32_t repeat(uint32_t index);
   void tryWay(const PlacedOp &op, uint32_t way, uint32_t from);
   void keep(Frontier frontier, double seconds, Step step);
   double secondsBetween(const Frontier &from, const Frontier &to, double limit) const;
@@ -101,9 +73,10 @@ private:
   std::vector<std::vector<std::pair<uint32_t, uint32_t>>>
       laterForms;             ///< by value: ops, the last first, and the forms from there on
   std::vector<int32_t> place; ///< by value: where in `live`, or -1
-  std::vector<State> states, next;
-  std::unordered_map<Frontier, uint32_t, FrontierHash> known; ///< of `next`
-  std::vector<std::vector<Step>> steps;                       ///< by op
+  std::vector<State> states;
+  NextStates next;
+  std::vector<std::vector<Step>> steps; ///< by op
+  Repetition repetition;
   bool isExact = true;
 };
 
@@ -135,12 +108,12 @@ void Search::findLastReads() {
 
 /// Keeps the cheaper of two ways to one frontier.
 void Search::keep(Frontier frontier, double seconds, Step step) {
-  auto [at, isNew] = known.try_emplace(frontier, static_cast<uint32_t>(next.size()));
+  auto [at, isNew] = next.known.try_emplace(frontier, static_cast<uint32_t>(next.all.size()));
   if (isNew) {
-    next.push_back({std::move(frontier), seconds, step});
+    next.all.push_back({std::move(frontier), seconds, step});
     return;
   }
-  State &other = next[at->second];
+  State &other = next.all[at->second];
   if (seconds < other.seconds * (1 - kTie)) {
     other.seconds = seconds;
     other.step = step;
@@ -239,12 +212,12 @@ void Search::setNextLive(uint32_t index) {
   add(problem.ops[index].results);
 }
 
-/// The forms in which ops behind `index` may read `value`. Asked of rising ops.
-uint32_t Search::formsBehind(uint32_t value, uint32_t index) {
-  auto &later = laterForms[value];
-  while (!later.empty() && later.back().first <= index)
-    later.pop_back();
-  return later.empty() ? 0 : later.back().second;
+/// The forms in which ops behind `index` may read `value`.
+uint32_t Search::formsBehind(uint32_t value, uint32_t index) const {
+  const auto &later = laterForms[value];
+  const auto end =
+      std::partition_point(later.begin(), later.end(), [&](const auto &read) { return read.first > index; });
+  return end == later.begin() ? 0 : std::prev(end)->second;
 }
 
 void Search::becomeLive() {
@@ -258,21 +231,43 @@ void Search::becomeLive() {
 void Search::advance(uint32_t index) {
   const PlacedOp &op = problem.ops[index];
   setNextLive(index);
-  next.clear();
-  known.clear();
+  next.all.clear();
+  next.known.clear();
   nextForms.clear();
   for (uint32_t value : nextLive)
     nextForms.push_back(formsBehind(value, index));
   for (uint32_t from = 0; from < states.size(); ++from)
     for (uint32_t way = 0; way < op.ways.size(); ++way)
       tryWay(op, way, from);
-  settle(std::move(next));
+  settle(std::move(next.all));
   becomeLive();
+}
+
+/// Goes through the ops from `index` on as through those before, where they are the same and all stands as it
+/// did then. Returns how many that are.
+uint32_t Search::repeat(uint32_t index) {
+  auto formsOf = [&](uint32_t value, uint32_t before) { return formsBehind(value, before - 1); };
+  const std::optional<Repetition::Stand> before =
+      index == 0 ? std::nullopt : repetition.find({index, live, {}, states}, lastRead, formsOf);
+  if (!before)
+    return 0;
+  const uint32_t length = index - before->at;
+  for (uint32_t at = before->at; at < index; ++at)
+    steps.push_back(std::vector<Step>(steps[at]));
+  for (size_t k = 0; k < states.size(); ++k)
+    states[k].seconds += states[k].seconds - before->states[k].seconds;
+  nextLive = repetition.liveBehind();
+  becomeLive();
+  return length;
 }
 
 PlacementSolution Search::run() {
   states.assign(1, State());
   for (uint32_t index = 0; index < problem.ops.size(); ++index) {
+    while (const uint32_t length = repeat(index))
+      index += length;
+    if (index == problem.ops.size())
+      break;
     advance(index);
     if (states.empty()) {
       PlacementSolution none;
