@@ -35,7 +35,7 @@ CONFIG = {"gradient_clipping": 0.5, "optimizer": {"type": "AdamW", "params": {"l
 BUCKETS = {"reduce_bucket_size": 3000, "stage3_param_persistence_threshold": 40}
 # Ranks along tp and dp, the stage of ZeRO, accumulation, and whether norms are cut along the sequence: None leaves it open.
 COUNTED = (2, 1, 0, 1, False)
-MESHES = (COUNTED, (4, 1, 0, 2, None), (2, 2, 3, 1, True))
+MESHES = (COUNTED, (4, 1, 0, 2, None), (2, 2, 3, 1, True), (3, 1, 0, 1, None))  # three ranks divide hardly any width here
 EXCHANGES = ("ds.all_reduce", "ds.all_gather", "ds.reduce_scatter")
 ZERO = 1e-14  # the largest element of the moments of a gradient that is zero but for roundings, such as that of a bias of keys
 
