@@ -142,6 +142,8 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   manager.addPass(createAlignRows());
   // The sums of biases are found by now as the two launches that they were, and rows lie where they lie.
   manager.addPass(createJoinColumnSums());
+  // Products are what they will be, and nothing orders streams yet; how fast pieces are is asked next.
+  manager.addNestedPass<func::FuncOp>(createOverlapExchanges());
   // Before anything asks how long a product takes or how much memory.
   if (options.tuning.empty())
     return;

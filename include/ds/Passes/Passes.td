@@ -8,6 +8,7 @@ include "ds/Passes/StepPasses.td"
 include "ds/Passes/ShardPasses.td"
 include "ds/Passes/ResidentPasses.td"
 include "ds/Passes/BufferPasses.td"
+include "ds/Passes/ExchangePasses.td"
 include "ds/Passes/StreamPasses.td"
 include "ds/Passes/PlanPasses.td"
 

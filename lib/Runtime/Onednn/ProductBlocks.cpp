@@ -99,7 +99,9 @@ Result<ProductBlocks> cutProduct(const MatmulDesc &desc, uint32_t threads, const
   const auto most = [&](int64_t asked, int64_t usual) {
     return form.kind == ProductKind::Widened && asked > 0 ? asked : usual;
   };
-  blocks.blockRows = std::clamp<int64_t>(blocks.rows, 1, most(form.rows, kRows));
+  // Rows asked of a product that is widened for want of instructions are those of products that it could be.
+  const int64_t part = form.rows > 0 ? std::min(form.rows, kRows) : kRows;
+  blocks.blockRows = std::clamp<int64_t>(blocks.rows, 1, most(form.rows, part));
   blocks.blockColumns = std::clamp<int64_t>(blocks.columns, 1, most(form.columns, kColumns));
   blocks.blockDepth = std::clamp<int64_t>(blocks.depth, 1, most(form.depth, kDepth));
   blocks.leftByRows = isByRows(a, rank);

@@ -24,7 +24,7 @@ WORKS_ON = {
     "offload-states": "sharded", "offload-updates": "fused", "place-states": "fused", "verify-fused": "fused", "rematerialize-cheap": "fused",
     "verify-resident": "resident", "normalize-shapes": "fused", "join-loss": "resident",
     "fuse-regions": "fused resident", "apply-gelu": "resident", "split-columns": "resident", "order-issue": "fused resident",
-    "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "rotate-updates": "scheduled", "speculate-updates": "scheduled", "align-rows": "scheduled", "choose-products": "scheduled", "join-bias-grad": "scheduled", "join-column-sums": "scheduled", "release-stored": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
+    "bufferize": "resident", "inline-recompute": "resident", "split-updates": "scheduled", "rotate-updates": "scheduled", "speculate-updates": "scheduled", "align-rows": "scheduled", "choose-products": "scheduled", "join-bias-grad": "scheduled", "join-column-sums": "scheduled", "release-stored": "scheduled", "overlap-exchanges": "scheduled", "prefetch-loads": "scheduled", "share-host": "scheduled", "overlap-reductions": "scheduled", "schedule-communication": "scheduled",
     "group-launches": "scheduled", "insert-events": "scheduled", "split-gathers": "scheduled", "verify-scheduled": "scheduled planned",
     "assign-workspaces": "scheduled", "plan-memory": "scheduled", "verify-planned": "planned",
     "verify-collectives": "scheduled planned"}
