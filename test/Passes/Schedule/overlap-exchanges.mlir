@@ -56,6 +56,17 @@ module attributes {ds.machine = #ds.machine<target = "cuda:sm_90", cluster = "dg
     return
   }
 
+  // The sum of a piece would lie where the product of the next reads.
+  // CHECK-LABEL: @written_where_it_reads
+  // CHECK-COUNT-1: ds.communicate
+  // CHECK-NOT: ds.communicate
+  // CHECK: return
+  func.func @written_where_it_reads(%x: !y {ds.input = "x"}, %w: !ds.buffer<tensor<2048x2048xbf16>, [2048, 1], device> {ds.input = "w"}, %y: !y {ds.input = "y"}) {
+    ds.call matmul(%x, %w, %y) writes [2] params [0, 1, 0, 0] on compute : !y, !ds.buffer<tensor<2048x2048xbf16>, [2048, 1], device>, !y
+    ds.communicate all_reduce ins(%y) outs(%x) reduce sum along tp on exchange : (!y) -> !y
+    return
+  }
+
   // Gradients of parameters are none of ours.
   // CHECK-LABEL: @bucket
   // CHECK-COUNT-1: ds.communicate
