@@ -22,8 +22,12 @@ using namespace mlir;
 using namespace mlir::ds;
 
 namespace {
-/// What ops said of work and layer.
-using Sayings = DenseMap<Operation *, std::pair<WorkAttr, Attribute>>;
+/// What an op said: of its work, and in all of its attributes that no op declares.
+struct Saying {
+  WorkAttr work;
+  DictionaryAttr attributes;
+};
+using Sayings = DenseMap<Operation *, Saying>;
 
 /// Lets the op that is left say what the one said that is done earlier.
 struct MergeListener : RewriterBase::Listener {
@@ -33,9 +37,9 @@ struct MergeListener : RewriterBase::Listener {
     auto gone = said.find(op), left = said.find(replacement);
     if (gone == said.end() || left == said.end())
       return;
-    WorkAttr a = gone->second.first, b = left->second.first;
+    WorkAttr a = gone->second.work, b = left->second.work;
     if (a && b && isBefore(a.getValue(), b.getValue()))
-      left->second = gone->second;
+      left->second = gone->second; // equal ops say the same of all else
   }
 
   Sayings &said;
@@ -46,21 +50,21 @@ struct MergeListener : RewriterBase::Listener {
 static void mergeEqualOps(Operation *root) {
   Sayings said;
   root->walk([&](Operation *op) {
-    auto work = cast_or_null<WorkAttr>(op->removeAttr(DsDialect::kWorkAttr));
-    Attribute layer = op->removeAttr(DsDialect::kLayerAttr);
-    if (work || layer)
-      said[op] = {work, layer};
+    const DictionaryAttr attributes = op->getDiscardableAttrDictionary();
+    NamedAttrList others(attributes);
+    auto work = cast_or_null<WorkAttr>(others.erase(DsDialect::kWorkAttr));
+    if (!others.erase(DsDialect::kLayerAttr) && !work)
+      return;
+    said[op] = {work, attributes};
+    op->setDiscardableAttrs(others.getDictionary(op->getContext()));
   });
   DominanceInfo dominance(root);
   MergeListener listener(said);
   IRRewriter rewriter(root->getContext(), &listener);
   eliminateCommonSubExpressions(rewriter, dominance, root);
   root->walk([&](Operation *op) { // no op is new: the others are those that were erased
-    auto [work, layer] = said.lookup(op);
-    if (work)
-      op->setAttr(DsDialect::kWorkAttr, work);
-    if (layer)
-      op->setAttr(DsDialect::kLayerAttr, layer);
+    if (DictionaryAttr attributes = said.lookup(op).attributes)
+      op->setDiscardableAttrs(attributes);
   });
 }
 
