@@ -41,6 +41,9 @@ Form wantedGradient(Form held) { return isPart(held) ? held : kWhole; }
 struct NextStates {
   std::vector<State> all;
   std::unordered_map<Frontier, uint32_t, FrontierHash> known; ///< numbers of them
+  /// Of exchanges between them, by value, form held, form read and whether the whole is there; negative: not
+  /// asked for yet.
+  std::vector<double> prices;
 };
 
 class Search {
@@ -60,8 +63,9 @@ private:
   uint32_t repeat(uint32_t index);
   void tryWay(const PlacedOp &op, uint32_t way, uint32_t from);
   void keep(Frontier frontier, double seconds, Step step);
-  double secondsBetween(const Frontier &from, const Frontier &to, double limit) const;
-  void dropDominated(std::vector<State> &found) const;
+  double priceOf(size_t k, Live from, Form form);
+  double secondsBetween(const Frontier &from, const Frontier &to, double limit);
+  void dropDominated(std::vector<State> &found);
   void settle(std::vector<State> found);
   PlacementSolution trace() const;
 
@@ -151,19 +155,29 @@ void Search::tryWay(const PlacedOp &op, uint32_t way, uint32_t from) {
   keep(std::move(behind), seconds, {from, way});
 }
 
+/// Seconds to read in `form`, in which it was not made, what is held as `from` and is number `k` of those
+/// that are live behind the op.
+double Search::priceOf(size_t k, Live from, Form form) {
+  constexpr uint32_t kWholes = bitOf(kWhole) | bitOf(kCopy);
+  const size_t isThere = (from.made & kWholes) != 0;
+  double &price = next.prices[((k * kMaxForms + from.held) * kMaxForms + form) * 2 + isThere];
+  if (price < 0)
+    price = exchangeSeconds(problem, problem.values[nextLive[k]], from.held, form, from.made & kWholes);
+  return price;
+}
+
 /// Seconds to turn frontier `from` into one that can do all that `to` can: each value exchanged into the form
 /// in which it is held there, and those that were made of it. Ends early where that is more than `limit`.
-double Search::secondsBetween(const Frontier &from, const Frontier &to, double limit) const {
+double Search::secondsBetween(const Frontier &from, const Frontier &to, double limit) {
   double seconds = 0;
   for (size_t k = 0; k < nextLive.size() && seconds <= limit; ++k) {
     if (from[k] == to[k])
       continue;
-    const PlacedValue &value = problem.values[nextLive[k]];
-    uint32_t made = from[k].made;
-    for (uint32_t wanted = (to[k].made | bitOf(to[k].held)) & ~made; wanted; wanted &= wanted - 1) {
+    Live live = from[k];
+    for (uint32_t wanted = (to[k].made | bitOf(to[k].held)) & ~live.made; wanted; wanted &= wanted - 1) {
       const auto form = static_cast<Form>(std::countr_zero(wanted));
-      seconds += exchangeSeconds(problem, value, from[k].held, form, made);
-      made |= bitOf(form);
+      seconds += priceOf(k, live, form);
+      live.made |= bitOf(form);
     }
   }
   return seconds;
@@ -171,8 +185,9 @@ double Search::secondsBetween(const Frontier &from, const Frontier &to, double l
 
 /// Drops states that a cheaper one can become for what lies between: whatever goes on from them, that goes on
 /// from there as cheaply, for no exchange takes longer than two in its place.
-void Search::dropDominated(std::vector<State> &found) const {
+void Search::dropDominated(std::vector<State> &found) {
   constexpr size_t kCompared = 8; // with the cheapest ones
+  next.prices.assign(nextLive.size() * kMaxForms * kMaxForms * 2, -1);
   std::sort(found.begin(), found.end(), [](const State &a, const State &b) {
     return std::tie(a.seconds, a.step.from, a.step.way) < std::tie(b.seconds, b.step.from, b.step.way);
   });
