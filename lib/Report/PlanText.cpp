@@ -5,6 +5,7 @@
 //===---------------------------------------------------------------------------===//
 
 #include "SharedLayers.h"
+#include "TextPage.h"
 
 #include "ds/Report/PlanReport.h"
 #include "ds/Report/Throughput.h"

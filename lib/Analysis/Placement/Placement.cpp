@@ -261,9 +261,11 @@ void Search::advance(uint32_t index) {
 /// Goes through the ops from `index` on as through those before, where they are the same and all stands as it
 /// did then. Returns how many that are.
 uint32_t Search::repeat(uint32_t index) {
+  if (index == 0 || !Repetition::looksAt(states.size(), live.size()))
+    return 0;
   auto formsOf = [&](uint32_t value, uint32_t before) { return formsBehind(value, before - 1); };
   const std::optional<Repetition::Stand> before =
-      index == 0 ? std::nullopt : repetition.find({index, live, {}, states}, lastRead, formsOf);
+      repetition.find({index, live, {}, states}, lastRead, formsOf);
   if (!before)
     return 0;
   const uint32_t length = index - before->at;

@@ -8,8 +8,6 @@
 namespace ds::analysis {
 namespace {
 
-/// Stands with more of them are not looked at: layers meet where few values are held.
-constexpr size_t kMostStates = 64, kMostLive = 6;
 /// As many stands of one key are compared, the latest first.
 constexpr size_t kMostCompared = 4;
 
@@ -99,8 +97,6 @@ bool Repetition::repeats(const Stand &before, const Stand &now, const std::vecto
 
 std::optional<Repetition::Stand> Repetition::find(Stand now, const std::vector<uint32_t> &lastRead,
                                                   const FormsOf &formsOf) {
-  if (now.states.empty() || now.states.size() > kMostStates || now.live.size() > kMostLive)
-    return std::nullopt;
   for (uint32_t value : now.live)
     now.forms.push_back(formsOf(value, now.at));
   std::vector<uint32_t> &alike = known[keyOf(now)];

@@ -69,9 +69,15 @@ public:
 
   explicit Repetition(const PlacementProblem &problem) : problem(problem) {}
 
-  /// Notes how the search stands (`forms` are filled in). The latest stand before `now` since which
-  /// everything has gone as it will go from `now` on; none where there is none. `lastRead` has by value the
-  /// op that reads it last. Asked of rising ops.
+  /// Whether a stand of so many is looked at: layers meet where few values are held.
+  static bool looksAt(size_t states, size_t live) {
+    constexpr size_t kMostStates = 64, kMostLive = 6;
+    return states > 0 && states <= kMostStates && live <= kMostLive;
+  }
+
+  /// Notes how the search stands (`forms` are filled in), which is looked at. The latest stand before `now`
+  /// since which everything has gone as it will go from `now` on; none where there is none. `lastRead` has by
+  /// value the op that reads it last. Asked of rising ops.
   std::optional<Stand> find(Stand now, const std::vector<uint32_t> &lastRead, const FormsOf &formsOf);
 
   /// What is live behind the ops that were found to be the same.
