@@ -134,7 +134,8 @@ class Prober:
     def tells(text, victim, phase):
         """Whether a message names the rank, its host and what was going on; a rank that never came has no host."""
         for line in text.splitlines():
-            if phase == "start-up" and re.search(rf"ranks? {victim} (of \d+ did not come|was killed .* before) .*the rendezvous", line):
+            if phase == "start-up" and re.search(rf"ranks? {victim} (of \d+ did not come|was killed .* before) .*the rendezvous"
+                                                 rf"|rank {victim} was killed .*; noticed while the ranks connected", line):
                 return True
             if re.search(rf"rank {victim} on host \S+ .*(collective \d+ of channel \d+ \(\w+ [^)]+\)|exchange '|connect|end of the run)", line):
                 return True

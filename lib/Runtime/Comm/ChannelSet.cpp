@@ -54,7 +54,7 @@ Status ChannelSet::addGlooChannel(const GlooApi &gloo, Deadline deadline) {
   std::unique_ptr<SocketTransport> made(gloo.create({place.rank, place.world}, error));
   if (!made) {
     control.fail(fmt::format("{} cannot open Gloo's TCP transport: {}", control.name({place.rank}), error));
-    return Error{ExitCode::Peer, control.failure(), ""};
+    return noticed();
   }
   SocketTransport &transport = *made;
   const CallPurpose purpose = kDataCall + static_cast<CallPurpose>(channels.size());
@@ -93,7 +93,12 @@ Error ChannelSet::notConnected(const std::vector<uint32_t> &peers, const std::st
   if (control.failure(milliseconds(500)).empty())
     control.fail(fmt::format("{} did not connect to {} for data: {}", control.name(peers),
                              control.name({place.rank}), why));
-  return Error{ExitCode::Peer, control.failure(), ""};
+  return noticed();
+}
+
+/// Why the job has failed, and when this rank heard of it.
+Error ChannelSet::noticed() const {
+  return Error{ExitCode::Peer, control.failure() + "; noticed while the ranks connected for data", ""};
 }
 
 /// Makes `transport` the next channel; a failure of the job closes it.

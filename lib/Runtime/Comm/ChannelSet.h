@@ -50,6 +50,7 @@ private:
   Status addGlooChannel(const GlooApi &gloo, Deadline deadline);
   Status connectToAll(SocketTransport &transport, CallPurpose purpose, Deadline deadline);
   Error notConnected(const std::vector<uint32_t> &peers, const std::string &why);
+  Error noticed() const;
   Transport &use(std::unique_ptr<Transport> transport);
   void giveUp(const std::string &reason);
 

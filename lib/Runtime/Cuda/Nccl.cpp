@@ -157,7 +157,9 @@ Status NcclRanks::wait(const std::function<ncclResult_t()> &state, ncclResult_t 
   if (result == ncclSuccess && !last)
     return {};
   broken = true;
-  return last ? Error{ExitCode::Peer, group.failure(), ""} : failure(result, what);
+  if (!last)
+    return failure(result, what);
+  return Error{ExitCode::Peer, fmt::format("{}; noticed in NCCL, {}", group.failure(), what), ""};
 }
 
 Status NcclRanks::settle(ncclComm_t communicator, ncclResult_t result, const char *what) {

@@ -1,5 +1,5 @@
 //===- ControlTest.cpp - Who is blamed when a rank dies while others connect ------===//
-#include "Comm/Control/Control.h"
+#include "Comm/ChannelSet.h"
 
 #include <gmock/gmock.h>
 
@@ -86,6 +86,24 @@ TEST_F(Connecting, TheLauncherIsHeardWhileRanksConnect) {
   EXPECT_THAT(failure,
               HasSubstr("rank 1 was killed by signal 9 (Killed); noticed while the ranks connected"));
   EXPECT_LT(Clock::now() - begin, std::chrono::seconds(30));
+}
+
+/// Rank 0 dies between the connections that carry news and those that carry data.
+TEST_F(Connecting, ADeathBeforeDataIsConnectedIsSaidToBeThen) {
+  cards.pop_back();
+  std::thread dying([&] {
+    Reception reception(cards, 0, std::move(listeners[0]));
+    EXPECT_TRUE(Control::connect(cards, 0, reception, in(60000), {}));
+  });
+  auto reception = std::make_unique<Reception>(cards, 1, std::move(listeners[1]));
+  const auto control = Control::connect(cards, 1, *reception, in(60000), {});
+  dying.join();
+  ASSERT_TRUE(control) << control.error().message;
+  const RankIdentity place{.rank = 1, .world = 2}; // on hosts of their own, whose data goes by Gloo
+  ChannelSet channels(place, std::chrono::seconds(10), cards, std::move(reception), **control);
+  const Status status = channels.connect(1, /*last=*/true, in(10000));
+  ASSERT_FALSE(status);
+  EXPECT_THAT(status.error().message, HasSubstr(std::string(kTruth) + "while the ranks connected for data"));
 }
 
 } // namespace
