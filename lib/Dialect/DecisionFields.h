@@ -184,6 +184,7 @@ void visitFields(Visitor &visitor, SharedStates &states) {
   visitor("bytes", states.bytes);
   visitor("dim", states.dim);
   visitor("outer", states.outer);
+  visitor("ratio", states.ratio);
   visitor("reason", states.reason);
 }
 

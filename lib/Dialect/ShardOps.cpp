@@ -131,7 +131,7 @@ static int64_t partsOf(MeshOp mesh, Attribute entry) {
   return axes && mesh ? std::max<int64_t>(mesh.getSize(axes), 1) : 1;
 }
 
-/// Verifies that the state with a bucket fits it (C2, C3, C7).
+/// Verifies that the state with a bucket fits it (C2, C3, C7, C10).
 static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTableCollection &symbols) {
   if (!bucket)
     return state.emitOpError("expects a bucket, but got ") << state.getBucketAttr();
@@ -141,7 +141,7 @@ static LogicalResult verifyBucketState(StateOp state, BucketOp bucket, SymbolTab
                "expects a state with a bucket to be an untrained parameter, gradient, moment or "
                "master without aliases, but got role ")
            << stringifyRole(role);
-  if (state.getView() || state.getExisting())
+  if (state.getView() || state.getExisting() || state.getPieces())
     return state.emitOpError("expects a state with a bucket to have no view: its members have theirs");
   RankedTensorType type = state.getTensorType();
   int64_t elements = bucket.getElements();
@@ -195,6 +195,16 @@ static LogicalResult verifyShards(StateOp state) {
   return success();
 }
 
+/// Verifies that `state` is cut in its pieces (C10).
+static LogicalResult verifyPieces(StateOp state) {
+  if (!state.getPieces())
+    return success();
+  MeshOp mesh = MeshOp::lookup(state);
+  const std::string mistake = rt::findMistake(mesh ? mesh.getMesh() : rt::Mesh(), state.getLayout(),
+                                              state.getTensorType().getShape());
+  return mistake.empty() ? success() : state.emitOpError() << mistake;
+}
+
 /// The view of `state` without cuts.
 static rt::Layout viewOf(StateOp state) {
   rt::Layout layout;
@@ -242,7 +252,9 @@ LogicalResult StateOp::verifySymbolUses(SymbolTableCollection &symbolTable) {
       return failure();
   if (std::string mistake = findViewMistake(*this); !mistake.empty())
     return emitOpError() << mistake;
-  return success(succeeded(getShards() ? verifyShards(*this) : success()) && succeeded(verifyAddends(*this)));
+  if (failed(getShards() ? verifyShards(*this) : success()) || failed(verifyPieces(*this)))
+    return failure();
+  return verifyAddends(*this);
 }
 
 rt::AxisSet StateOp::getCutAxes() {
@@ -271,6 +283,8 @@ bool StateOp::isSharded() {
 
 rt::Layout StateOp::getLayout() {
   rt::Layout layout = viewOf(*this);
+  if (std::optional<ArrayRef<int64_t>> pieces = getPieces())
+    layout.pieces = pieces->vec();
   MeshOp mesh = MeshOp::lookup(*this);
   if (isSharded())
     for (Attribute entry : getShardsAttr()) {

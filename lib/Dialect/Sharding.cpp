@@ -7,6 +7,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ShardingRules.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::ds;
 
@@ -16,18 +18,47 @@ using namespace mlir::ds;
 // Factors
 //===----------------------------------------------------------------------===//
 
-std::optional<int64_t> mlir::ds::findOuter(const ShardingFactor &factor, const FactorDim &place, Cut cut,
-                                           int64_t ranks) {
-  if (!place.has() || cut.dim != place.dim || cut.outer % place.outer != 0)
-    return std::nullopt;
-  const int64_t outer = cut.outer / place.outer;
-  const bool isInside = factor.size % outer == 0 && factor.size / outer % ranks == 0;
-  if (!isInside || (factor.isOutermost && outer != 1) || ranks % factor.ranksMultipleOf != 0)
-    return std::nullopt;
-  return outer;
+int64_t Blocks::count() const {
+  return outer * (ratio.empty() ? 1 : std::accumulate(ratio.begin(), ratio.end(), int64_t(0)));
 }
 
-RankedTensorType mlir::ds::localType(RankedTensorType type, Cut cut, int64_t ranks) {
+SmallVector<int64_t> Blocks::sizes(int64_t size) const {
+  const int64_t piece = size / count();
+  if (ratio.empty())
+    return {piece};
+  return llvm::map_to_vector(ratio, [&](int64_t pieces) { return pieces * piece; });
+}
+
+bool Blocks::divide(int64_t size, int64_t ranks) const {
+  auto isDivided = [&](int64_t block) { return block % ranks == 0; };
+  return size % count() == 0 && llvm::all_of(sizes(size), isDivided);
+}
+
+Cut mlir::ds::cutOf(const FactorDim &place, const Blocks &blocks) {
+  if (!place.blocks.ratio.empty()) // then the factor is cut as one block
+    return {place.dim, place.blocks};
+  return {place.dim, {place.blocks.outer * blocks.outer, blocks.ratio}};
+}
+
+std::optional<Blocks> mlir::ds::findBlocks(const ShardingFactor &factor, const FactorDim &place,
+                                           const Cut &cut, int64_t ranks) {
+  if (!place.has() || cut.dim != place.dim)
+    return std::nullopt;
+  Blocks blocks;
+  if (place.blocks.ratio.empty()) {
+    blocks = {cut.blocks.outer / place.blocks.outer, cut.blocks.ratio};
+    if (cut.blocks.outer % place.blocks.outer != 0)
+      return std::nullopt;
+  } else if (cut.blocks != place.blocks) {
+    return std::nullopt;
+  }
+  const bool isAllowed = factor.isOutermost ? blocks == Blocks() : !factor.isEven || blocks.ratio.empty();
+  if (!isAllowed || !blocks.divide(factor.size, ranks) || ranks % factor.ranksMultipleOf != 0)
+    return std::nullopt;
+  return blocks;
+}
+
+RankedTensorType mlir::ds::localType(RankedTensorType type, const Cut &cut, int64_t ranks) {
   SmallVector<int64_t> shape(type.getShape());
   shape[cut.dim] /= ranks;
   return RankedTensorType::get(shape, type.getElementType());
@@ -96,7 +127,7 @@ struct ShapeWalk {
   explicit ShapeWalk(ArrayRef<int64_t> shape) : shape(shape) { settle(); }
   bool isDone() const { return dim == shape.size(); }
   int64_t left() const { return shape[dim] / outer; }
-  FactorDim place() const { return {static_cast<int64_t>(dim), outer, FactorDim::Lack::Whole}; }
+  FactorDim place() const { return {static_cast<int64_t>(dim), {outer}, FactorDim::Lack::Whole}; }
   void take(int64_t factor) {
     before *= factor;
     outer *= factor;
@@ -154,31 +185,40 @@ static ShardingRule windowRule(Operation *op, ArrayRef<int64_t> large, ArrayRef<
     ShardingFactor factor = makeFactor(op, size);
     FactorDim &of = isResultLarge ? factor.results[0] : factor.operands[0];
     of.dim = dim;
-    of.outer = large[dim] / size;
+    of.blocks.outer = large[dim] / size;
     (isResultLarge ? factor.operands[0] : factor.results[0]).dim = dim;
     addFactor(rule, std::move(factor));
   }
   return rule;
 }
 
+/// Makes `factor` one of the pieces that `parts` are along `dim`; `whole` is what it is of all. Pieces that
+/// differ in size are each cut as one block.
+static void addPieces(ShardingFactor &factor, ValueRange parts, int64_t dim, Blocks &whole) {
+  whole.outer = static_cast<int64_t>(parts.size());
+  auto sizes = llvm::map_to_vector<3>(parts, [&](Value part) { return shapeOf(part)[dim]; });
+  if (llvm::all_equal(sizes))
+    return;
+  factor.size = std::accumulate(sizes.begin(), sizes.end(), int64_t(0), std::gcd<int64_t, int64_t>);
+  factor.isOutermost = true;
+  whole.outer = 1;
+  for (int64_t size : sizes)
+    whole.ratio.push_back(size / factor.size);
+}
+
 /// Several values side by side along `dim` of one.
-static ShardingRule joinRule(Operation *op, ValueRange parts, Value whole, int64_t joined,
-                             bool isResultWhole) {
+static ShardingRule joinRule(Operation *op, ValueRange parts, int64_t joined, bool isResultWhole) {
   ShardingRule rule;
   rule.passesAddends = true;
-  const bool isEven = llvm::all_of(
-      parts, [&](Value part) { return shapeOf(part)[joined] == shapeOf(parts.front())[joined]; });
   for (auto [index, size] : llvm::enumerate(shapeOf(parts.front()))) {
     const auto dim = static_cast<int64_t>(index);
-    if (dim == joined && !isEven)
-      continue;
     ShardingFactor factor = makeFactor(op, size);
     for (FactorDim &place : factor.operands)
       place.dim = dim;
     for (FactorDim &place : factor.results)
       place.dim = dim;
     if (dim == joined)
-      (isResultWhole ? factor.results : factor.operands)[0].outer = parts.size();
+      addPieces(factor, parts, joined, (isResultWhole ? factor.results : factor.operands)[0].blocks);
     addFactor(rule, std::move(factor));
   }
   return rule;
@@ -224,9 +264,11 @@ static ShardingRule ruleOf(ConstantOp op) {
 static ShardingRule ruleOf(IotaOp op) { return madeRule(op, op.getDim()); }
 static ShardingRule ruleOf(RandomUniformOp op) {
   ShardingRule rule = madeRule(op);
-  if (op.getNumbers())
-    for (ShardingFactor &factor : rule.factors)
+  for (ShardingFactor &factor : rule.factors)
+    if (op.getNumbers())
       factor.operands.back().dim = factor.results[0].dim;
+    else
+      factor.isEven = true; // elements are counted by strides
   return rule;
 }
 static ShardingRule ruleOf(SliceOp op) {
@@ -238,10 +280,10 @@ static ShardingRule ruleOf(PadOp op) {
                     /*isResultLarge=*/true);
 }
 static ShardingRule ruleOf(ConcatOp op) {
-  return joinRule(op, op.getInputs(), op.getResult(), op.getDim(), /*isResultWhole=*/true);
+  return joinRule(op, op.getInputs(), op.getDim(), /*isResultWhole=*/true);
 }
 static ShardingRule ruleOf(SplitOp op) {
-  return joinRule(op, op.getPieces(), op.getInput(), op.getDim(), /*isResultWhole=*/false);
+  return joinRule(op, op.getPieces(), op.getDim(), /*isResultWhole=*/false);
 }
 
 namespace {

@@ -9,7 +9,7 @@ static Value rankTimes(OpEmitter &emit, CutRanks ranks, int64_t factor, RankedTe
   OpBuilder &builder = emit.getBuilder();
   auto ofAll = RankedTensorType::get({ranks.count}, builder.getI64Type());
   Value positions = builder.create<IotaOp>(emit.getLoc(), ofAll, 0, 0, factor);
-  Value own = emit.reshape(takePart(builder, emit.getLoc(), positions, Cut{0, 1}, ranks), {});
+  Value own = emit.reshape(takePart(builder, emit.getLoc(), positions, Cut{0}, ranks), {});
   return emit.broadcast(emit.convert(own, type.getElementType()), {}, type.getShape());
 }
 
@@ -78,19 +78,19 @@ SmallVector<Value> mlir::ds::localizeOp(ReduceOp op, OpBuilder &builder, ValueRa
   return own;
 }
 
-/// Number of each of a rank's elements in the whole, of which `cut` leaves it `type`: counted in the shape in
-/// which the cut dimension is apart.
-static Value numbersInWhole(OpEmitter &emit, RankedTensorType whole, RankedTensorType type, Cut cut,
+/// Number of each of a rank's elements in the whole, of which `cut`, in equal blocks, leaves it `type`:
+/// counted in the shape in which the cut dimension is apart.
+static Value numbersInWhole(OpEmitter &emit, RankedTensorType whole, RankedTensorType type, const Cut &cut,
                             CutRanks ranks) {
   OpBuilder &builder = emit.getBuilder();
   SmallVector<int64_t> apart, strides;
   int64_t stride = 1, ofBlock = 1;
   for (int64_t dim = whole.getRank() - 1; dim >= 0; --dim) {
     if (dim == cut.dim) {
-      ofBlock = stride * (type.getDimSize(dim) / cut.outer);
-      apart.push_back(type.getDimSize(dim) / cut.outer);
+      ofBlock = stride * (type.getDimSize(dim) / cut.blocks.outer);
+      apart.push_back(type.getDimSize(dim) / cut.blocks.outer);
       strides.push_back(stride);
-      apart.push_back(cut.outer);
+      apart.push_back(cut.blocks.outer);
       strides.push_back(ofBlock * ranks.count);
     } else {
       apart.push_back(type.getDimSize(dim));
@@ -114,7 +114,7 @@ SmallVector<Value> mlir::ds::localizeOp(RandomUniformOp op, OpBuilder &builder, 
   OpEmitter emit(builder, op.getLoc());
   auto type = cast<RankedTensorType>(types.front());
   Value numbers = numbersInWhole(emit, tensorType(op.getResult()), type,
-                                 cutOf(part.factor.results[0], part.outer), part.ranks);
+                                 cutOf(part.factor.results[0], part.blocks), part.ranks);
   auto own = builder.create<RandomUniformOp>(op.getLoc(), type, operands.front(), op.getId(), op.getFirst(),
                                              numbers);
   return {own.getResult()};
@@ -133,7 +133,7 @@ static Value ownKeyHead(OpEmitter &emit, Value keys, CutRanks ranks) {
                           {shape[0], shape[1], shape[2], repeats, shape[3]});
     keys = emit.reshape(keys, {shape[0], shape[1], ranks.count, shape[3]});
   }
-  return takePart(emit.getBuilder(), emit.getLoc(), keys, Cut{2, 1}, ranks);
+  return takePart(emit.getBuilder(), emit.getLoc(), keys, Cut{2}, ranks);
 }
 
 /// The inverse for gradients: [B, S, 1, D] at this rank's head of [B, S, G, D], and zeros at the others.
@@ -144,7 +144,7 @@ static Value atOwnKeyHead(OpEmitter &emit, Value gradient, int64_t heads, CutRan
   auto index = RankedTensorType::get({heads}, builder.getI64Type());
   Value numbers = builder.create<IotaOp>(emit.getLoc(), index, 0, 0, 1);
   Value each = emit.reshape(emit.broadcast(numbers, {0}, {heads, ranks.count / heads}), {ranks.count});
-  Value own = takePart(builder, emit.getLoc(), each, Cut{0, 1}, ranks);
+  Value own = takePart(builder, emit.getLoc(), each, Cut{0}, ranks);
   Value isOwn = emit.compare(Predicate::EQ, numbers, emit.broadcast(own, {0}, {heads}));
   Value all = emit.broadcast(gradient, {0, 1, 2, 3}, shape);
   return emit.select(emit.broadcast(isOwn, {2}, shape), all, emit.splat(tensorType(all), 0));

@@ -133,8 +133,8 @@ void mlir::ds::describeSharedLayers(ModuleOp module, report::PlanReport &report)
   report::SharedLayers &to = report.sharedLayers.emplace();
   to.ranks = shared->ranks;
   for (const SharedStates &each : shared->parameters)
-    to.parameters.push_back(
-        {each.names, each.count, each.bytes, each.dim, each.outer, spell(each.reason, shared->ranks)});
+    to.parameters.push_back({each.names, each.count, each.bytes, each.dim, each.outer, each.ratio,
+                             spell(each.reason, shared->ranks)});
   for (const SharedWork &each : shared->whole)
     to.whole.push_back({each.what, each.layers, each.count, spell(each.reason, shared->ranks)});
   for (const SharedExchange &each : shared->exchanges)

@@ -9,14 +9,23 @@ namespace ds::report {
 
 static constexpr unsigned kNames = 44; ///< columns of what is shared
 
-/// "1/4 of dimension 0", "1/4 of each of 3 blocks of dimension 1", or "whole: " and why.
+/// "each of 4 : 1 : 1 of "; empty where there is one piece.
+static std::string spellPieces(const std::vector<int64_t> &ratio) {
+  std::string text;
+  for (int64_t pieces : ratio)
+    text += (text.empty() ? "each of " : " : ") + std::to_string(pieces);
+  return text.empty() ? text : text + " of ";
+}
+
+/// "1/4 of dimension 0", "1/4 of each of 3 blocks of dimension 1", "1/4 of each of 4 : 1 : 1 of dimension 0",
+/// or "whole: " and why.
 static std::string spellCut(const SharedLayers::Parameters &parameters, int64_t ranks) {
   if (!parameters.cutDim)
     return "whole: " + parameters.reason;
   // Why parts are parts goes without saying.
   return "1/" + std::to_string(ranks) + " of " +
          (parameters.blocks > 1 ? "each of " + std::to_string(parameters.blocks) + " blocks of " : "") +
-         "dimension " + std::to_string(*parameters.cutDim);
+         spellPieces(parameters.ratio) + "dimension " + std::to_string(*parameters.cutDim);
 }
 
 static std::string spell(const std::string &op, const std::string &layers) {
@@ -49,6 +58,8 @@ nlohmann::ordered_json sharedLayersJson(const SharedLayers &shared) {
         {"names", each.names}, {"count", each.count}, {"bytes", each.bytes}, {"reason", each.reason}};
     if (each.cutDim)
       entry["cut"] = {{"dimension", *each.cutDim}, {"blocks", each.blocks}};
+    if (!each.ratio.empty())
+      entry["cut"]["ratio"] = each.ratio;
     json["parameters"].push_back(std::move(entry));
   }
   for (const SharedLayers::Whole &each : shared.whole)

@@ -71,3 +71,39 @@ ds.state @state_c8_all_exist role(parameter) trainable view [24, 5] existing 24 
 
 // expected-error@+1 {{'ds.state' op has 24 existing rows, but no view}}
 ds.state @state_c8_no_view role(parameter) trainable existing 24 init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<24x5xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2]
+// expected-error@+1 {{'ds.state' op has pieces that leave 4 of dimension 0}}
+ds.state @state_c10_too_short role(parameter) trainable pieces [12, 8] shards [tp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<24x5xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2]
+// expected-error@+1 {{'ds.state' op has a piece of size 16, but 12 left in dimension 0}}
+ds.state @state_c10_too_long role(parameter) trainable pieces [12, 16] shards [tp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<24x5xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2]
+// expected-error@+1 {{'ds.state' op has a piece of size 15, which tp cannot cut into 2 parts}}
+ds.state @state_c10_odd role(parameter) trainable pieces [15, 9] shards [tp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<24x5xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2]
+// expected-error@+1 {{'ds.state' op has pieces and 0 cut dimensions, but exactly one has pieces}}
+ds.state @state_c10_not_cut role(parameter) trainable pieces [16, 8] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<24x5xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2]
+// expected-error@+1 {{'ds.state' op has pieces and 2 cut dimensions, but exactly one has pieces}}
+ds.state @state_c10_cut_twice role(parameter) trainable pieces [16, 8] shards [tp, dp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<24x6xf32>
+
+// -----
+
+ds.mesh @mesh axes [dp = 2, tp = 2]
+// expected-error@+1 {{'ds.state' op has pieces and rows of padding, but only one of both is allowed}}
+ds.state @state_c10_padded role(parameter) trainable view [24, 5] existing 23 pieces [16, 8] shards [tp, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<23x5xf32>

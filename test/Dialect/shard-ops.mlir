@@ -29,6 +29,8 @@ ds.state @qkv role(parameter) trainable view [3, 12, 64, 768] shards [none, tp, 
 ds.state @table role(parameter) trainable view [50264, 768] existing 50257 shards [tp, none] init(#ds.init<normal, 0.0, 0.02>) home(device) : tensor<50257x768xf32>
 // CHECK: ds.state @padded role (buffer) view [8, 3] existing 5 shards [(dp.local, sp), none] init
 ds.state @padded role(buffer) view [8, 3] existing 5 shards [(dp.local, sp), none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<5x3xf32>
+// CHECK: ds.state @grouped role (parameter) trainable pieces [64, 16, 16] shards [none, tp] init
+ds.state @grouped role(parameter) trainable pieces [64, 16, 16] shards [none, tp] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x96xf32>
 // A bucket holds the parts of its members, with their padding: 2 of 8 rows of 16 elements.
 // CHECK: ds.state @member role (parameter) trainable view [8, 4, 4] existing 7 shards [(dp.local, sp), none, none] init
 ds.state @member role(parameter) trainable view [8, 4, 4] existing 7 shards [(dp.local, sp), none, none] init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<7x16xf32>

@@ -242,18 +242,22 @@ def change_buffers(draw, tree):
 
 
 def change_layout(draw, tree):
-    """What ranks have of a state: along other axes, of another bucket, of another view."""
+    """What ranks have of a state: along other axes, of another bucket, of another view, in pieces."""
     found = [state for state in tree["states"] if "layout" in state]
     if not found:
         return None
     state, other = draw.choice(found), draw.choice(found)
-    way = draw.randrange(5)
+    way = draw.randrange(6)
     if way == 3:  # another shape with the same elements, or with a few more or less
         shape = state["logical_shape"]
         state["layout"]["view"] = draw.choice([shape, shape[::-1], [1, *shape], [*shape, 1], [2, *shape], shape[1:], [1] * 300, [2**62, 4],
                                                [-1, *shape[1:]], [shape[0] + 1, *shape[1:]] if shape else [0]])
     elif way == 4:
         state["layout"]["existing"] = draw.choice([0, 1, 2, 2**32, 2**63, 2**64 - 1, state["layout"].get("existing") or 7])
+    elif way == 5:  # pieces that fit, or nearly
+        size = max(state["logical_shape"], default=4)
+        state["layout"]["pieces"] = draw.choice([[size], [size // 2, size - size // 2], [size // 4 * 2, size // 4, size // 4], [1, size - 1],
+                                                 [0, size], [-2, size + 2], [2**62, 2**62, size], [1] * 300])
     elif way == 0:
         state["layout"], other["layout"] = other["layout"], state["layout"]
     elif way == 1:

@@ -37,6 +37,7 @@ MICRO, SAMPLES = 2, 32
 MODELS = {
     "gpt2": hf_variants.GPT2,  # fused projections, a tied table of 61 words
     "llama": {**hf_variants.LLAMA, "hidden_size": 64, "num_attention_heads": 8},  # two key heads, fewer than four ranks
+    "phi3": {**hf_variants.config_of("phi3", "plain"), "hidden_size": 64, "num_attention_heads": 8, "num_key_value_heads": 2},  # fused in unequal blocks
     "gemma2": {**hf_variants.config_of("gemma2", "plain"), "num_key_value_heads": 4},
     "bert": hf_variants.BERT,
     "vit": hf_variants.VIT,

@@ -199,6 +199,38 @@ TEST(Layouts, HeadsOfAFusedTensorAreThreeRanges) {
             (std::vector<IndexRange>{{0, 384}, {768, 384}, {1536, 384}}));
 }
 
+/// A fused QKV of 4 heads and 2 key heads of 32 rows each.
+TEST(Layouts, PiecesOfAFusedTensorAreCutEachByItself) {
+  const Shape qkv = {256, 64};
+  Layout byHeads{{{1}, AxisSet()}, {}, 0, 0};
+  byHeads.pieces = {128, 64, 64};
+  ASSERT_EQ(findMistake(kMesh, byHeads, qkv), "");
+  EXPECT_EQ(localShape(kMesh, byHeads, qkv), (Shape{128, 64}));
+  EXPECT_EQ(localRanges(kMesh, byHeads, qkv, /*rank=*/1, 0),
+            (std::vector<IndexRange>{{64, 64}, {160, 32}, {224, 32}}));
+  ElementRuns runs(kMesh, byHeads, qkv, 1);
+  EXPECT_EQ(runs.next(), (ElementRun{64 * 64, 32 * 64, 0}));
+  EXPECT_EQ(runs.next(), (ElementRun{96 * 64, 32 * 64, 32 * 64}));
+  EXPECT_EQ(runs.next(), (ElementRun{160 * 64, 32 * 64, 64 * 64}));
+}
+
+TEST(Layouts, NamePiecesThatDoNotFit) {
+  const auto mistake = [](std::vector<int64_t> pieces, Layout layout = {{{1}, AxisSet()}, {}, 0, 0}) {
+    layout.pieces = std::move(pieces);
+    return findMistake(kMesh, layout, Shape{8, 6});
+  };
+  EXPECT_EQ(mistake({4, 2, 2}), "");
+  EXPECT_EQ(mistake({4, 2}), "has pieces that leave 2 of dimension 0");
+  EXPECT_EQ(mistake({4, 6}), "has a piece of size 6, but 4 left in dimension 0");
+  EXPECT_EQ(mistake({8, 0}), "has a piece of size 0, but 0 left in dimension 0");
+  EXPECT_EQ(mistake({5, 3}), "has a piece of size 5, which tp cannot cut into 2 parts");
+  EXPECT_EQ(mistake({4, 4}, {}), "has pieces and 0 cut dimensions, but exactly one has pieces");
+  EXPECT_EQ(mistake({4, 4}, {{{1}, {0}}, {}, 0, 0}),
+            "has pieces and 2 cut dimensions, but exactly one has pieces");
+  EXPECT_EQ(mistake({4, 6}, viewOf({10, 6}, 0, 8)),
+            "has pieces and rows of padding, but only one of both is allowed");
+}
+
 TEST(Layouts, WordsThatDoNotDivideArePadded) {
   const Shape words = {50257, 768};
   const Mesh mesh = {{"dp", 1}, {"tp", 8}};

@@ -46,6 +46,19 @@ inline void addView(RandomLayout &c, std::mt19937 &random) {
   c.layout.view = c.view;
 }
 
+/// Divides the only dimension that is cut into pieces; others stay as they are.
+inline void addPieces(RandomLayout &c, std::mt19937 &random) {
+  std::vector<size_t> cut;
+  for (size_t d = 0; d < c.layout.cuts.size(); ++d)
+    if (!c.layout.cuts[d].isEmpty())
+      cut.push_back(d);
+  if (cut.size() != 1 || c.layout.existing)
+    return;
+  const int64_t parts = c.mesh.size(c.layout.cuts[cut.front()]);
+  for (int64_t left = c.view[cut.front()] / parts; left > 0; left -= c.layout.pieces.back() / parts)
+    c.layout.pieces.push_back(parts * (1 + static_cast<int64_t>(random()) % left));
+}
+
 /// Axes are dealt out among dimensions and bucket; sizes are multiples of their parts, the bucket has room.
 inline RandomLayout randomLayout(std::mt19937 &random) {
   RandomLayout c;
@@ -63,10 +76,12 @@ inline RandomLayout randomLayout(std::mt19937 &random) {
       c.layout.bucket.add(axis);
   }
   for (AxisSet cut : c.layout.cuts)
-    c.view.push_back(c.mesh.size(cut) * (upTo(9) ? 1 + upTo(2) : 0));
+    c.view.push_back(c.mesh.size(cut) * (upTo(9) ? 1 + upTo(4) : 0));
   c.shape = c.view;
   if (!c.view.empty() && productOf(c.view) > 0 && upTo(2))
     addView(c, random);
+  if (upTo(1))
+    addPieces(c, random);
   if (c.layout.isBucketed()) {
     c.layout.offset = upTo(5);
     const uint64_t needed = c.layout.offset + localElements(c.mesh, c.layout, c.shape) + upTo(3),
@@ -74,6 +89,23 @@ inline RandomLayout randomLayout(std::mt19937 &random) {
     c.layout.shardElements = (needed + shards - 1) / shards;
   }
   return c;
+}
+
+/// Which entry of its local dimension `d` entry `index` is on `rank`; nothing where it has not.
+inline std::optional<int64_t> localEntry(const RandomLayout &c, size_t d, int64_t index, uint32_t rank) {
+  const AxisSet cut = c.layout.cuts.empty() ? AxisSet() : c.layout.cuts[d];
+  std::vector<int64_t> pieces = {c.view[d]};
+  if (!cut.isEmpty() && !c.layout.pieces.empty())
+    pieces = c.layout.pieces;
+  int64_t before = 0;
+  for (int64_t piece : pieces) {
+    const int64_t part = piece / c.mesh.size(cut);
+    if (index < piece)
+      return index / part == c.mesh.position(rank, cut) ? std::optional(before + index % part) : std::nullopt;
+    index -= piece;
+    before += part;
+  }
+  return std::nullopt;
 }
 
 /// Which element of its local tensor element `element` of the view is on `rank`; nothing where it has not.
@@ -84,10 +116,10 @@ inline std::optional<uint64_t> localOf(const RandomLayout &c, uint64_t element, 
     index[d] = static_cast<int64_t>(rest % static_cast<uint64_t>(c.view[d]));
   for (size_t d = 0; d < c.view.size(); ++d) {
     const AxisSet cut = c.layout.cuts.empty() ? AxisSet() : c.layout.cuts[d];
-    const int64_t part = c.view[d] / c.mesh.size(cut);
-    if (index[d] / part != c.mesh.position(rank, cut))
+    const std::optional<int64_t> entry = localEntry(c, d, index[d], rank);
+    if (!entry)
       return std::nullopt;
-    local = local * static_cast<uint64_t>(part) + static_cast<uint64_t>(index[d] % part);
+    local = local * static_cast<uint64_t>(c.view[d] / c.mesh.size(cut)) + static_cast<uint64_t>(*entry);
   }
   return local;
 }

@@ -146,6 +146,7 @@ struct SharedStates {
   int64_t count = 0, bytes = 0;    ///< of one rank, together
   std::optional<int64_t> dim = {}; ///< that is cut; nothing: each rank has all
   int64_t outer = 1;               ///< equal blocks of `dim`, each of which is cut
+  std::vector<int64_t> ratio = {}; ///< of the sizes of pieces of each, where these are cut; empty: they are
   SharedFor reason = SharedFor::Parts;
   bool operator==(const SharedStates &) const = default;
 };

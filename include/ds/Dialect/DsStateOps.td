@@ -26,7 +26,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     of some of its that follow each other. A rank's part has the type's rank: a fused `tensor<2304x768xf32>` with view
     [3, 12, 64, 768] whose second dimension is cut in two is a `tensor<1152x768xf32>` on each rank. `existing` says that
     the view has more rows than the type, and how many of its dimension 0 the type has: the others are padding, which
-    functions see, and which is zero; no file knows of it.
+    functions see, and which is zero; no file knows of it. `pieces` are sizes of what lies one behind the other in the
+    dimension that is cut, where each is cut by itself: query, key and value with fewer key heads than heads.
 
     `offset` is its place in the arena of its home, in bytes, in phase planned; `stay` how long a parameter stays where it
     was gathered, without one for a use. `read_names` are further names under which weights files may hold it, which are
@@ -48,6 +49,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     - (C8) only with a `view` there are `existing` rows: at least 1 and less than the view's dimension 0.
     - (C9) a state that starts as `sinusoid` is a matrix of floats with an even number of columns, at least 4, and its
       `a` is finite and above 0.
+    - (C10) `pieces` make up the one dimension of the view that is cut, without rows of padding, and the ranks divide
+      each; a state with a `bucket` has none.
 
     Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
 
@@ -56,6 +59,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     Example: `ds.state @qkv role (parameter) trainable view [3, 12, 64, 768] shards [none, tp, none, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<2304x768xf32>`
 
     Example: `ds.state @table role (parameter) trainable view [50264, 768] existing 50257 shards [tp, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<50257x768xf32>`
+
+    Example: `ds.state @kv role (parameter) trainable pieces [1024, 256, 256] shards [tp, none] init(#ds.init<normal, 0.000000e+00, 2.000000e-02>) home (device) : tensor<1536x1024xf32>`
 
     Example: `ds.state @positions role (parameter) init(#ds.init<sinusoid, 1.000000e+04, 0.000000e+00>) home (device) : tensor<1500x384xf32>`
 
@@ -68,10 +73,11 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
                        Ds_InitAttr:$init, Ds_SpaceAttr:$home, TypeAttrOf<Ds_Tensor>:$type,
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<Ds_StayAttr>:$stay,
                        OptionalAttr<StrArrayAttr>:$read_names, OptionalAttr<FlatSymbolRefAttr>:$gathered_from,
-                       OptionalAttr<DenseI64ArrayAttr>:$view, OptionalAttr<I64Attr>:$existing);
+                       OptionalAttr<DenseI64ArrayAttr>:$view, OptionalAttr<I64Attr>:$existing,
+                       OptionalAttr<DenseI64ArrayAttr>:$pieces);
   let assemblyFormat = [{
     $sym_name `role` custom<InParens>($role) (`slot` `(` $slot^ `)`)? (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
-    (`bucket` `(` $bucket^ `)`)? (`view` $view^)? (`existing` $existing^)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
+    (`bucket` `(` $bucket^ `)`)? (`view` $view^)? (`existing` $existing^)? (`pieces` $pieces^)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -96,7 +102,7 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     build($_builder, $_state, name, role, /*slot=*/StringAttr(), trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
           /*shards=*/ArrayAttr(), /*addends=*/AxesAttr(), /*copy=*/false, init, home, type, /*offset=*/IntegerAttr(), /*stay=*/StayAttr(),
           /*read_names=*/ArrayAttr(), /*gathered_from=*/FlatSymbolRefAttr(),
-          /*view=*/DenseI64ArrayAttr(), /*existing=*/IntegerAttr());
+          /*view=*/DenseI64ArrayAttr(), /*existing=*/IntegerAttr(), /*pieces=*/DenseI64ArrayAttr());
   }]>];
 }
 

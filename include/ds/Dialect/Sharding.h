@@ -14,6 +14,12 @@
 // A cut names the dimension and the product of the factors that are outside of the one which is cut. That is
 // all that has to be known of it: sizes of factors are found where a reshape or a split asks for them.
 //
+// Where a split takes pieces of different sizes, each of them is cut by itself. What is cut so has a ratio:
+// of 48 fused heads, 32 of which are queries and twice 8 keys and values, in the ratio 4 : 1 : 1.
+//
+//   split  [2, 32, 3072] -> [2, 32, 2048], [2, 32, 512], [2, 32, 512]
+//     a factor: operand dimension 2 in the ratio 4 : 1 : 1, dimension 2 of each result
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_DIALECT_SHARDING_H
 #define DS_DIALECT_SHARDING_H
@@ -22,12 +28,26 @@
 
 namespace mlir::ds {
 
-/// Where a value is cut: in dimension `dim`, each of `outer` equal blocks of it into as many parts as there
-/// are ranks.
+/// What of a dimension is cut, each into as many parts as there are ranks: `outer` equal blocks, or all of
+/// each that are in the ratio `ratio` to each other, the smallest numbers that say so. Empty: one block.
+struct Blocks {
+  int64_t outer = 1;
+  SmallVector<int64_t, 3> ratio = {};
+
+  bool operator==(const Blocks &) const = default;
+  /// The number of equal pieces that each is a multiple of.
+  int64_t count() const;
+  /// Whether `ranks` can cut `size` entries so.
+  bool divide(int64_t size, int64_t ranks) const;
+  /// Sizes of the pieces of each of the `outer` equal blocks of `size` entries. Requires that they divide it.
+  SmallVector<int64_t> sizes(int64_t size) const;
+};
+
+/// Where a value is cut: the blocks of its dimension `dim`.
 struct Cut {
   int64_t dim = 0;
-  int64_t outer = 1;
-  auto operator<=>(const Cut &) const = default;
+  Blocks blocks = {};
+  bool operator==(const Cut &) const = default;
 };
 
 /// What cutting a factor makes of the results.
@@ -47,8 +67,8 @@ struct FactorDim {
     Once,   ///< it is added to what ranks make addends of: one rank alone reads it, others read zero
     Addend, ///< it is an addend as the result is
   };
-  int64_t dim = -1;  ///< -1: it lacks the factor
-  int64_t outer = 1; ///< product of the factors of the dimension that are outside of this one
+  int64_t dim = -1;   ///< -1: it lacks the factor
+  Blocks blocks = {}; ///< what of the dimension is the factor's: equal blocks where others are outside of it
   Lack lack = Lack::Whole;
 
   bool has() const { return dim >= 0; }
@@ -58,7 +78,8 @@ struct FactorDim {
 struct ShardingFactor {
   FactorKind kind = FactorKind::Parallel;
   int64_t size = 1;
-  bool isOutermost = false;    ///< it may be cut behind no others: a rank has to have consecutive entries
+  bool isOutermost = false;    ///< it is cut as one block alone: a rank has to have consecutive entries
+  bool isEven = false;         ///< it is cut in equal blocks alone
   int64_t ranksMultipleOf = 1; ///< of which the number of ranks has to be a multiple
   SmallVector<FactorDim> operands, results;
 };
@@ -79,31 +100,31 @@ struct CutRanks {
 /// Of a factor that is cut, what one rank does.
 struct LocalPart {
   ShardingFactor factor;
-  int64_t outer = 1; ///< product of the factors that the factor itself is cut behind
+  Blocks blocks = {}; ///< of the factor
   CutRanks ranks;
 };
 
-/// The cut of what has `place` of a factor which is cut behind `outer` others. Requires that it has it.
-inline Cut cutOf(const FactorDim &place, int64_t outer) { return {place.dim, place.outer * outer}; }
+/// The cut of what has `place` of a factor whose `blocks` are cut. Requires that it has it.
+Cut cutOf(const FactorDim &place, const Blocks &blocks);
 
-/// Behind how many others of `factor` an operand or result is cut that has `place` of it, where it is cut so
-/// among `ranks`; nothing where that is not along the factor.
-std::optional<int64_t> findOuter(const ShardingFactor &factor, const FactorDim &place, Cut cut,
+/// Which blocks of `factor` are cut where an operand or result that has `place` of it is cut so among
+/// `ranks`; nothing where that is not along the factor.
+std::optional<Blocks> findBlocks(const ShardingFactor &factor, const FactorDim &place, const Cut &cut,
                                  int64_t ranks);
 
 /// What a rank has of a value of `type`.
-RankedTensorType localType(RankedTensorType type, Cut cut, int64_t ranks);
+RankedTensorType localType(RankedTensorType type, const Cut &cut, int64_t ranks);
 
 // Exchanges, built at the insertion point. Collectives are along dimension 0, so that what is cut elsewhere
 // is brought there by a transposition. `type` is that of the whole value.
 
 /// This rank's part of `whole`, which all have.
-Value takePart(OpBuilder &builder, Location loc, Value whole, Cut cut, CutRanks ranks);
+Value takePart(OpBuilder &builder, Location loc, Value whole, const Cut &cut, CutRanks ranks);
 /// The whole of which each rank has `part`.
-Value gatherParts(OpBuilder &builder, Location loc, Value part, RankedTensorType type, Cut cut,
+Value gatherParts(OpBuilder &builder, Location loc, Value part, RankedTensorType type, const Cut &cut,
                   CutRanks ranks);
 /// This rank's part of the sum of what ranks have.
-Value scatterSum(OpBuilder &builder, Location loc, Value addend, Cut cut, CutRanks ranks);
+Value scatterSum(OpBuilder &builder, Location loc, Value addend, const Cut &cut, CutRanks ranks);
 /// `value`, which all have, on the first rank, and zeros on the others: addends of it.
 Value onFirstRank(OpBuilder &builder, Location loc, Value value, CutRanks ranks);
 /// What each rank has, combined.

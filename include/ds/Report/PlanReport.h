@@ -170,6 +170,7 @@ struct SharedLayers {
     int64_t count = 0, bytes = 0;  ///< of one rank, together
     std::optional<int64_t> cutDim; ///< none: each rank has all
     int64_t blocks = 1;            ///< equal blocks of that dimension, each of which is cut
+    std::vector<int64_t> ratio;    ///< of the sizes of pieces of each, where these are cut; empty: they are
     std::string reason;
   };
   /// Products and attention that each rank computes whole.

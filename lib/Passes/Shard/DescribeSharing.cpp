@@ -58,11 +58,13 @@ static void describeParameter(BlockArgument argument, StringAttr name, std::opti
   SharedStates one;
   one.names = withoutNumbers(name.getValue());
   one.reason = reason;
-  if (cut)
-    one.dim = cut->dim, one.outer = cut->outer;
+  if (cut) {
+    one.dim = cut->dim, one.outer = cut->blocks.outer;
+    one.ratio.assign(cut->blocks.ratio.begin(), cut->blocks.ratio.end());
+  }
   SharedStates &entry = findOrAdd(all, one, [&](const SharedStates &other) {
     return other.names == one.names && other.dim == one.dim && other.outer == one.outer &&
-           other.reason == one.reason;
+           other.ratio == one.ratio && other.reason == one.reason;
   });
   ++entry.count;
   entry.bytes += bytes;

@@ -95,7 +95,7 @@ bool ClassDimensions::visit(Operation *op, Value value, int64_t dim) {
   const ShardingRule rule = sharding.getShardingRule();
   for (const ShardingFactor &factor : rule.factors) {
     auto isHere = [&](Value other, const FactorDim &place) {
-      return other == value && place.dim == dim && place.outer == 1 && factor.size == classes;
+      return other == value && place.dim == dim && place.blocks == Blocks() && factor.size == classes;
     };
     bool isOf = false, isRight = true;
     for (auto [other, place] : llvm::zip_equal(op->getOperands(), factor.operands))
@@ -105,7 +105,7 @@ bool ClassDimensions::visit(Operation *op, Value value, int64_t dim) {
     if (!isOf)
       continue;
     auto addPlace = [&](Value other, const FactorDim &place) {
-      isRight &= !place.has() || (place.outer == 1 && add(other, place.dim));
+      isRight &= !place.has() || (place.blocks == Blocks() && add(other, place.dim));
     };
     for (auto [other, place] : llvm::zip_equal(op->getOperands(), factor.operands))
       addPlace(other, place);

@@ -39,23 +39,26 @@ static void readRatesInto(PlacementSettings &settings, const cost::Rates &rates)
   settings.rates = &rates;
 }
 
-/// A state that is cut as its parameter is: its view where the factor is not the outermost, and its shards.
-static void cutState(StateOp state, Cut cut, CutRanks ranks) {
+/// A state that is cut as its parameter is: its view where the factor is not the outermost, pieces of that
+/// which differ in size, and its shards.
+static void cutState(StateOp state, const Cut &cut, CutRanks ranks) {
   MLIRContext *context = state.getContext();
   SmallVector<int64_t> view;
   SmallVector<Attribute> shards;
   const auto shape = state.getView().value_or(state.getTensorType().getShape()); // with padded classes
   for (auto [dim, size] : llvm::enumerate(shape)) {
     const bool isCut = static_cast<int64_t>(dim) == cut.dim;
-    if (isCut && cut.outer > 1) {
-      view.push_back(cut.outer);
+    if (isCut && cut.blocks.outer > 1) {
+      view.push_back(cut.blocks.outer);
       shards.push_back(UnitAttr::get(context));
     }
-    view.push_back(isCut ? size / cut.outer : size);
+    view.push_back(isCut ? size / cut.blocks.outer : size);
     shards.push_back(isCut ? Attribute(ranks.axes) : Attribute(UnitAttr::get(context)));
   }
-  if (cut.outer > 1)
+  if (cut.blocks.outer > 1)
     state.setView(view);
+  if (!cut.blocks.ratio.empty())
+    state.setPieces(cut.blocks.sizes(shape[cut.dim]));
   state.setShardsAttr(ArrayAttr::get(context, shards));
 }
 

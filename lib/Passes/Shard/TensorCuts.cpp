@@ -36,10 +36,10 @@ const ShardingRule &TensorCuts::ruleOf(Operation *op) const {
   return found == rules.end() ? none : found->second;
 }
 
-void TensorCuts::add(Value value, Cut cut) {
+void TensorCuts::add(Value value, const Cut &cut) {
   constexpr size_t kMost = ::ds::analysis::kMaxForms - ::ds::analysis::kFirstPart;
   auto type = dyn_cast<RankedTensorType>(value.getType());
-  if (!type || type.getDimSize(cut.dim) % (cut.outer * ranks) != 0)
+  if (!type || !cut.blocks.divide(type.getDimSize(cut.dim), ranks))
     return;
   SmallVector<Cut, 4> &known = cuts[value];
   if (known.size() == kMost || llvm::is_contained(known, cut))
@@ -60,36 +60,36 @@ void TensorCuts::seed(func::FuncOp func, ArrayRef<Alike> parameters, bool rows) 
       llvm::append_range(alike[value], values);
     if (tensorType(values.front()).getRank() >= 2)
       for (int64_t dim : {int64_t(0), int64_t(1)})
-        add(values.front(), {dim, 1});
+        add(values.front(), {dim});
   }
   func.walk([&](AttentionOp op) {
     constexpr int64_t kHeads = 2;
-    add(op.getQuery(), {kHeads, 1});
-    add(op.getKey(), {kHeads, 1});
+    add(op.getQuery(), {kHeads});
+    add(op.getKey(), {kHeads});
   });
   if (rows)
     for (Operation &op : func.getBody().front())
       for (Value result : op.getResults())
         if (hasRows(result))
-          add(result, {1, 1});
+          add(result, {1});
 }
 
-/// All that has a place in `factor`, cut behind `outer` others.
-void TensorCuts::spread(Operation *op, const ShardingFactor &factor, int64_t outer) {
+/// All that has a place in `factor`, of which `blocks` are cut.
+void TensorCuts::spread(Operation *op, const ShardingFactor &factor, const Blocks &blocks) {
   for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands))
     if (place.has())
-      add(value, cutOf(place, outer));
+      add(value, cutOf(place, blocks));
   for (auto [value, place] : llvm::zip_equal(op->getResults(), factor.results))
     if (place.has())
-      add(value, cutOf(place, outer));
+      add(value, cutOf(place, blocks));
 }
 
-void TensorCuts::visit(Operation *op, Value from, Cut cut) {
+void TensorCuts::visit(Operation *op, Value from, const Cut &cut) {
   for (const ShardingFactor &factor : ruleOf(op).factors) {
     auto look = [&](Value value, const FactorDim &place) {
       if (value == from)
-        if (std::optional<int64_t> outer = findOuter(factor, place, cut, ranks))
-          spread(op, factor, *outer);
+        if (std::optional<Blocks> blocks = findBlocks(factor, place, cut, ranks))
+          spread(op, factor, *blocks);
     };
     for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands))
       look(value, place);

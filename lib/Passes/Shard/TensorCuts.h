@@ -33,10 +33,10 @@ public:
   const ShardingRule &ruleOf(Operation *op) const;
 
 private:
-  void add(Value value, Cut cut);
+  void add(Value value, const Cut &cut);
   void seed(func::FuncOp func, ArrayRef<Alike> parameters, bool rows);
-  void spread(Operation *op, const ShardingFactor &factor, int64_t outer);
-  void visit(Operation *op, Value from, Cut cut);
+  void spread(Operation *op, const ShardingFactor &factor, const Blocks &blocks);
+  void visit(Operation *op, Value from, const Cut &cut);
 
   int64_t ranks;
   DenseMap<Operation *, ShardingRule> rules;

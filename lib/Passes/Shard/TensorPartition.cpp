@@ -15,29 +15,29 @@ namespace analysis = ::ds::analysis;
 
 /// What is made of nothing but what each rank has: in parts where its op can be run so, and else the part of
 /// what is there.
-Value TensorPartition::makePart(Value value, Cut cut) {
+Value TensorPartition::makePart(Value value, const Cut &cut) {
   Operation *op = value.getDefiningOp();
   const ShardingRule *rule = op ? &cuts.ruleOf(op) : nullptr;
   const unsigned number = op ? cast<OpResult>(value).getResultNumber() : 0;
   if (op && op->getNumResults() == 1)
     for (const ShardingFactor &factor : rule->factors) {
-      std::optional<int64_t> outer = findOuter(factor, factor.results[number], cut, ranks.count);
-      if (!outer || factor.kind != FactorKind::Parallel)
+      std::optional<Blocks> blocks = findBlocks(factor, factor.results[number], cut, ranks.count);
+      if (!blocks || factor.kind != FactorKind::Parallel)
         continue;
       SmallVector<Value> operands;
       for (auto [operand, place] : llvm::zip_equal(op->getOperands(), factor.operands))
-        operands.push_back(place.has() ? readPart(operand, mlir::ds::cutOf(place, *outer))
+        operands.push_back(place.has() ? readPart(operand, mlir::ds::cutOf(place, *blocks))
                                        : readAs(operand, analysis::kWhole));
       RankedTensorType type = localType(tensorType(value), cut, ranks.count);
       return cast<ShardingOpInterface>(op)
-          .localize(builder, operands, TypeRange(type), {factor, *outer, ranks})
+          .localize(builder, operands, TypeRange(type), {factor, *blocks, ranks})
           .front();
     }
   return takePart(builder, value.getLoc(), readAs(value, analysis::kWhole), cut, ranks);
 }
 
 /// This rank's part of a value that no parameter has part in.
-Value TensorPartition::readPart(Value value, Cut cut) {
+Value TensorPartition::readPart(Value value, const Cut &cut) {
   for (const auto &[known, part] : parts.lookup(value))
     if (known == cut)
       return part;
@@ -122,18 +122,18 @@ void TensorPartition::rewriteCut(Operation *op, const OpWay &way) {
   for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands)) {
     if (!placement.isFree(value))
       operands.push_back(
-          readAs(value, placement.formOf(value, place, factor, way.outer, /*isResult=*/false)));
+          readAs(value, placement.formOf(value, place, factor, way.blocks, /*isResult=*/false)));
     else
-      operands.push_back(place.has() ? readPart(value, mlir::ds::cutOf(place, way.outer))
+      operands.push_back(place.has() ? readPart(value, mlir::ds::cutOf(place, way.blocks))
                                      : readAs(value, analysis::kWhole));
   }
   SmallVector<Type> types;
   for (auto [value, place] : llvm::zip_equal(op->getResults(), factor.results)) {
     RankedTensorType type = tensorType(value);
-    types.push_back(place.has() ? localType(type, mlir::ds::cutOf(place, way.outer), ranks.count) : type);
+    types.push_back(place.has() ? localType(type, mlir::ds::cutOf(place, way.blocks), ranks.count) : type);
   }
   SmallVector<Value> made =
-      cast<ShardingOpInterface>(op).localize(builder, operands, types, {factor, way.outer, ranks});
+      cast<ShardingOpInterface>(op).localize(builder, operands, types, {factor, way.blocks, ranks});
   for (auto [result, local] : llvm::zip_equal(op->getResults(), made))
     setLocal(result, local);
 }

@@ -43,8 +43,8 @@ private:
   /// A gradient as an update reads it, or a segment leaves it: as its parameter is held, and as addends where
   /// it is made so.
   Value readGradient(Value value, StringAttr parameter);
-  Value readPart(Value value, Cut cut);
-  Value makePart(Value value, Cut cut);
+  Value readPart(Value value, const Cut &cut);
+  Value makePart(Value value, const Cut &cut);
   /// The type of the whole of `value`.
   RankedTensorType wholeType(Value value) const;
   Value exchange(Value value, Form held, Form form);

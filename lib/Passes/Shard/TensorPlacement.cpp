@@ -195,11 +195,11 @@ double TensorPlacement::workSeconds(Operation *op) const {
   return seconds * (hasGradients ? kWithGradients : 1);
 }
 
-Form TensorPlacement::formOf(Value value, const FactorDim &place, const ShardingFactor &factor, int64_t outer,
-                             bool isResult) const {
+Form TensorPlacement::formOf(Value value, const FactorDim &place, const ShardingFactor &factor,
+                             const Blocks &blocks, bool isResult) const {
   if (place.has()) {
     ArrayRef<Cut> known = cuts.of(value);
-    const auto *found = llvm::find(known, mlir::ds::cutOf(place, outer));
+    const auto *found = llvm::find(known, mlir::ds::cutOf(place, blocks));
     return found == known.end() ? analysis::kMaxForms
                                 : static_cast<Form>(analysis::kFirstPart + (found - known.begin()));
   }
@@ -243,14 +243,14 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
   addWay({}, seconds, always(analysis::kWhole), always(analysis::kWhole));
   const ShardingRule &rule = cuts.ruleOf(op);
   if (rule.passesAddends && read.size() == op->getNumOperands())
-    addWay({-1, 1, true}, seconds, always(analysis::kAddends), always(analysis::kAddends));
+    addWay({-1, {}, true}, seconds, always(analysis::kAddends), always(analysis::kAddends));
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
-    SmallVector<int64_t> outers;
+    SmallVector<Blocks> found;
     auto look = [&](Value value, const FactorDim &place) {
-      for (Cut cut : cuts.of(value))
-        if (std::optional<int64_t> outer = findOuter(factor, place, cut, settings.ranks))
-          if (!llvm::is_contained(outers, *outer))
-            outers.push_back(*outer);
+      for (const Cut &cut : cuts.of(value))
+        if (std::optional<Blocks> blocks = findBlocks(factor, place, cut, settings.ranks))
+          if (!llvm::is_contained(found, *blocks))
+            found.push_back(*blocks);
     };
     for (auto [value, place] : llvm::zip_equal(op->getOperands(), factor.operands))
       look(value, place);
@@ -259,11 +259,11 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
     double exchanges = 0;
     if (factor.kind == FactorKind::Max || factor.kind == FactorKind::Min)
       exchanges = 2 * bytesOf(op->getResult(0)) * settings.secondsPerByte;
-    for (int64_t outer : outers)
+    for (const Blocks &blocks : found)
       addWay(
-          {static_cast<int>(index), outer, false}, seconds / static_cast<double>(settings.ranks) + exchanges,
-          [&](unsigned at) { return formOf(op->getOperand(at), factor.operands[at], factor, outer, false); },
-          [&](unsigned at) { return formOf(op->getResult(at), factor.results[at], factor, outer, true); });
+          {static_cast<int>(index), blocks, false}, seconds / static_cast<double>(settings.ranks) + exchanges,
+          [&](unsigned at) { return formOf(op->getOperand(at), factor.operands[at], factor, blocks, false); },
+          [&](unsigned at) { return formOf(op->getResult(at), factor.results[at], factor, blocks, true); });
   }
   draft.problem.ops.push_back(std::move(described));
   draft.ops.push_back(op);

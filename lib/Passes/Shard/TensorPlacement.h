@@ -40,7 +40,7 @@ struct PlacementSettings {
 /// How an op is run: not cut, along a factor, or on addends.
 struct OpWay {
   int factor = -1; ///< of its rule
-  int64_t outer = 1;
+  Blocks blocks = {};
   bool onAddends = false;
 };
 
@@ -63,7 +63,7 @@ public:
   Cut cutOf(Value value, ::ds::analysis::Form form) const;
   /// What `way` reads and makes of a value that has `place` of the factor.
   ::ds::analysis::Form formOf(Value value, const FactorDim &place, const ShardingFactor &factor,
-                              int64_t outer, bool isResult) const;
+                              const Blocks &blocks, bool isResult) const;
   /// Whether ranks make addends of the gradient of a parameter that they have whole.
   bool makesAddends(StringAttr parameter) const { return settled->addends.lookup(parameter); }
   /// The parameter whose gradients `state` holds; null where it is no gradient.

@@ -3,6 +3,7 @@
 
 #include "ds/Dialect/Emitter.h"
 
+#include <numeric>
 #include <regex>
 
 using namespace mlir;
@@ -29,16 +30,17 @@ static std::optional<int64_t> findDimension(Value parameter, const TensorCuts &c
   return std::nullopt;
 }
 
-/// How many equal pieces lie one behind the other; nothing where they are not equal.
-static std::optional<int64_t> countPieces(const LayerSpec &spec) {
+/// Which pieces lie one behind the other: a number of equal ones, or their sizes.
+static Blocks piecesOf(const LayerSpec &spec) {
   if (spec.shape.empty() || spec.shape.front().empty())
-    return 1;
+    return {};
   const std::vector<int64_t> &pieces = spec.shape.front();
   if (pieces.size() == 1)
-    return pieces.front() > 0 ? pieces.front() : 1;
-  if (!llvm::all_equal(pieces))
-    return std::nullopt;
-  return static_cast<int64_t>(pieces.size());
+    return {std::max<int64_t>(pieces.front(), 1)};
+  if (llvm::all_equal(pieces))
+    return {static_cast<int64_t>(pieces.size())};
+  const int64_t unit = std::accumulate(pieces.begin(), pieces.end(), int64_t(0), std::gcd<int64_t, int64_t>);
+  return {1, llvm::map_to_vector<3>(pieces, [&](int64_t size) { return size / unit; })};
 }
 
 /// As DeepSpeed's `re.match`: from the name's beginning on.
@@ -68,9 +70,9 @@ DenseMap<StringAttr, AllowedCuts> mlir::ds::readSpecs(SegmentStates &segment, co
     if (spec->cut != LayerSpec::Cut::Skip) {
       const std::optional<int64_t> dim =
           spec->dimension ? spec->dimension : findDimension(argument, cuts, spec->cut);
-      const std::optional<int64_t> pieces = countPieces(*spec);
-      for (Cut cut : cuts.of(argument))
-        if (dim == cut.dim && (spec->shape.empty() || pieces == cut.outer))
+      const Blocks pieces = piecesOf(*spec);
+      for (const Cut &cut : cuts.of(argument))
+        if (dim == cut.dim && (spec->shape.empty() || pieces == cut.blocks))
           own.cuts.push_back(cut);
       own.whole = own.cuts.empty() && tensorType(argument).getRank() < 2;
       if (own.cuts.empty() && !own.whole) {

@@ -128,6 +128,8 @@ Layout readLayout(Fields &fields, const Mesh &mesh, const Document &object) {
     layout.view = readSizes(fields, object, "view");
   if (fields.has(object, "existing"))
     layout.existing = fields.number(object, "existing");
+  if (fields.has(object, "pieces"))
+    layout.pieces = readSizes(fields, object, "pieces");
   if (fields.has(object, "cuts"))
     for (const Document &cut : fields.list(object, "cuts"))
       layout.cuts.push_back(readAxes(fields, mesh, cut));

@@ -28,6 +28,8 @@ static Json spellLayout(const Mesh &mesh, const Layout &layout) {
     object["view"] = layout.view;
   if (layout.existing)
     object["existing"] = *layout.existing;
+  if (!layout.pieces.empty())
+    object["pieces"] = layout.pieces;
   if (!layout.cuts.empty()) {
     object["cuts"] = Json::array();
     for (AxisSet cut : layout.cuts)
@@ -96,10 +98,13 @@ static Json spellEvaluations(std::span<const EvalLoss> losses) {
 
 /// The oldest version of the form that has what `manifest` says.
 static uint64_t formatOf(const Manifest &manifest) {
-  return std::ranges::any_of(manifest.tensors,
-                             [](const CheckpointTensor &tensor) { return !tensor.layout.view.empty(); })
-             ? 2
-             : 1;
+  uint64_t version = 1;
+  for (const CheckpointTensor &tensor : manifest.tensors)
+    if (!tensor.layout.pieces.empty())
+      return 3;
+    else if (!tensor.layout.view.empty())
+      version = 2;
+  return version;
 }
 
 std::string spellManifest(const Manifest &manifest) {

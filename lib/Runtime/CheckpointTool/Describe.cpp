@@ -31,7 +31,8 @@ std::vector<Share> sharesOf(const Manifest &manifest) {
 }
 
 /// "dim 1 over tp, then flat over dp", or "whole" of what every rank held; where dimensions are those of a
-/// view, "as [50264, 768] with 7 rows of padding, dim 0 over tp".
+/// view, "as [50264, 768] with 7 rows of padding, dim 0 over tp"; where it has pieces, "dim 0 over tp in
+/// pieces of 64, 16, 16".
 std::string layoutText(const Mesh &mesh, const Layout &layout) {
   std::string text;
   if (!layout.view.empty())
@@ -43,6 +44,8 @@ std::string layoutText(const Mesh &mesh, const Layout &layout) {
   for (size_t d = 0; d < layout.cuts.size(); ++d)
     if (!layout.cuts[d].isEmpty())
       text += fmt::format("{}dim {} over {}", text.empty() ? "" : ", ", d, mesh.spell(layout.cuts[d]));
+  if (!layout.pieces.empty())
+    text += fmt::format(" in pieces of {}", fmt::join(layout.pieces, ", "));
   if (layout.isBucketed())
     text += fmt::format("{}flat over {}", text.empty() ? "" : ", then ", mesh.spell(layout.bucket));
   return text.empty() ? "whole" : text;

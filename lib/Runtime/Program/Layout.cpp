@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 namespace ds::rt {
 
@@ -90,6 +91,29 @@ std::string findViewMistake(const Layout &layout, std::span<const int64_t> shape
   return {};
 }
 
+/// Pieces that the one cut dimension does not consist of, or that cannot be cut.
+std::string findPieceMistake(const Mesh &mesh, const Layout &layout, std::span<const int64_t> view) {
+  if (layout.pieces.empty())
+    return {};
+  if (layout.existing)
+    return "has pieces and rows of padding, but only one of both is allowed";
+  const auto isCut = [](AxisSet cut) { return !cut.isEmpty(); };
+  if (const auto count = std::ranges::count_if(layout.cuts, isCut); count != 1)
+    return fmt::format("has pieces and {} cut dimensions, but exactly one has pieces", count);
+  const auto d = static_cast<size_t>(std::ranges::find_if(layout.cuts, isCut) - layout.cuts.begin());
+  const auto parts = static_cast<int64_t>(partsOf(mesh, layout, d));
+  int64_t left = view[d];
+  for (int64_t piece : layout.pieces) {
+    if (piece < 1 || piece > left)
+      return fmt::format("has a piece of size {}, but {} left in dimension {}", piece, left, d);
+    if (piece % parts != 0)
+      return fmt::format("has a piece of size {}, which {} cannot cut into {} parts", piece,
+                         mesh.spell(layout.cuts[d]), parts);
+    left -= piece;
+  }
+  return left == 0 ? std::string() : fmt::format("has pieces that leave {} of dimension {}", left, d);
+}
+
 /// An axis that is none of the mesh's, or that cuts twice.
 std::string findAxisMistake(const Mesh &mesh, const Layout &layout) {
   AxisSet seen;
@@ -116,7 +140,23 @@ std::string findCutMistake(const Mesh &mesh, const Layout &layout, std::span<con
     if (const auto parts = static_cast<int64_t>(partsOf(mesh, layout, d)); view[d] % parts != 0)
       return fmt::format("has size {} in dimension {}{}, which {} cannot cut into {} parts", view[d], d, of,
                          mesh.spell(layout.cuts[d]), parts);
-  return {};
+  return findPieceMistake(mesh, layout, view);
+}
+
+/// Entries of dimension `d`, which is cut, that the rank has.
+std::vector<IndexRange> rangesOf(const Mesh &mesh, const Layout &layout, std::span<const int64_t> view,
+                                 uint32_t rank, size_t d) {
+  const ViewDimension own = dimensionOf(mesh, layout, view, rank, d);
+  if (layout.pieces.empty())
+    return {{own.first, own.size}};
+  std::vector<IndexRange> ranges;
+  uint64_t begin = 0;
+  for (int64_t piece : layout.pieces) {
+    const auto size = static_cast<uint64_t>(piece), part = size / own.parts;
+    ranges.push_back({begin + mesh.position(rank, layout.cuts[d]) * part, part});
+    begin += size;
+  }
+  return ranges;
 }
 
 /// Of a local tensor the elements that exist on `rank`: its first ones, for padding is behind them.
@@ -211,7 +251,9 @@ std::vector<IndexRange> localRanges(const Mesh &mesh, const Layout &layout, std:
   for (size_t d = inner; d-- > begin; stride *= static_cast<uint64_t>(view[d])) {
     const ViewDimension own = dimensionOf(mesh, layout, view, rank, d);
     if (d + 1 == inner) {
-      ranges = {{own.first * stride, own.size * stride}};
+      ranges = rangesOf(mesh, layout, view, rank, d);
+      for (IndexRange &range : ranges)
+        range = {range.first * stride, range.count * stride};
       continue;
     }
     std::vector<IndexRange> repeated;
@@ -259,7 +301,9 @@ ElementRuns::ElementRuns(const Mesh &mesh, const Layout &layout, std::span<const
   bool whole = true; // of the dimensions so far, fastest first
   for (size_t d = view.size(); d-- > 0;) {
     const ViewDimension own = dimensionOf(mesh, layout, view, rank, d);
-    if (whole) {
+    if (own.parts > 1 && !layout.pieces.empty()) {
+      addPieces(mesh, layout, rank, d, stride);
+    } else if (whole) {
       block *= own.size;
       start = own.first * stride;
     } else {
@@ -270,11 +314,33 @@ ElementRuns::ElementRuns(const Mesh &mesh, const Layout &layout, std::span<const
   }
 }
 
+/// Runs of dimension `d`, which is cut in pieces: as long as all pieces have a whole number of.
+void ElementRuns::addPieces(const Mesh &mesh, const Layout &layout, uint32_t rank, size_t d,
+                            uint64_t stride) {
+  const uint64_t parts = partsOf(mesh, layout, d);
+  uint64_t length = 0;
+  for (int64_t piece : layout.pieces)
+    length = std::gcd(length, static_cast<uint64_t>(piece) / parts);
+  Dimension runs = {0, 0, 0};
+  uint64_t begin = 0;
+  for (int64_t piece : layout.pieces) {
+    const auto size = static_cast<uint64_t>(piece), part = size / parts;
+    for (uint64_t at = 0; at < part; at += length)
+      runs.starts.push_back((begin + mesh.position(rank, layout.cuts[d]) * part + at) * stride);
+    begin += size;
+  }
+  runs.size = runs.starts.size();
+  block *= length;
+  outer.insert(outer.begin(), std::move(runs));
+}
+
 /// Of the first element of a block, the logical number.
 uint64_t ElementRuns::logicalOf(uint64_t first) const {
   uint64_t index = first / block, logical = start;
-  for (size_t d = outer.size(); d-- > 0; index /= outer[d].size)
-    logical += outer[d].start + index % outer[d].size * outer[d].stride;
+  for (size_t d = outer.size(); d-- > 0; index /= outer[d].size) {
+    const uint64_t along = index % outer[d].size;
+    logical += outer[d].starts.empty() ? outer[d].start + along * outer[d].stride : outer[d].starts[along];
+  }
   return logical;
 }
 

@@ -88,6 +88,7 @@ Layout unpackLayout(const fb::Layout *file) {
   layout.view = unpackList(file->view());
   if (const flatbuffers::Optional<uint64_t> existing = file->existing())
     layout.existing = *existing;
+  layout.pieces = unpackList(file->pieces());
   return layout;
 }
 

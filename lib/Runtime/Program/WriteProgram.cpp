@@ -40,7 +40,9 @@ flatbuffers::Offset<fb::Layout> packLayout(Builder &b, const Layout &layout) {
   const auto view = layout.view.empty() ? 0 : b.CreateVector(layout.view);
   const flatbuffers::Optional<uint64_t> existing =
       layout.existing ? flatbuffers::Optional<uint64_t>(*layout.existing) : flatbuffers::nullopt;
-  return fb::CreateLayout(b, cuts, layout.bucket.bits(), layout.offset, layout.shardElements, view, existing);
+  const auto pieces = layout.pieces.empty() ? 0 : b.CreateVector(layout.pieces);
+  return fb::CreateLayout(b, cuts, layout.bucket.bits(), layout.offset, layout.shardElements, view, existing,
+                          pieces);
 }
 
 auto packMesh(Builder &b, const Program &program) {
@@ -245,7 +247,7 @@ uint64_t boundBytes(const Program &p) {
       bytes += text.size() + 16;
   for (const State &state : p.states) {
     bytes += state.name.size() + state.owner.size() + state.slot.size() + 8 * state.logicalShape.size() +
-             256 + 4 * state.layout.cuts.size() + 8 * state.layout.view.size();
+             256 + 4 * state.layout.cuts.size() + 8 * (state.layout.view.size() + state.layout.pieces.size());
     for (const auto *list : {&state.aliases, &state.readNames})
       for (const std::string &name : *list)
         bytes += name.size() + 16;

@@ -64,6 +64,37 @@ module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor
 
 // -----
 
+// Fewer key heads than heads in one matrix: each of its three pieces is cut by itself, with the heads that are in it.
+// CHECK: ds.state @qkv {{.*}} pieces [64, 32, 32] shards [none, tp] {{.*}} : tensor<64x128xf32>
+// CHECK: ds.state @out {{.*}} shards [tp, none]
+// CHECK-LABEL: func.func @evaluate
+// CHECK: ds.matmul %{{.*}} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+// CHECK: ds.split %{{.*}} dim 2 {{.*}} : tensor<2x32x64xf32> -> tensor<2x32x32xf32>, tensor<2x32x16xf32>, tensor<2x32x16xf32>
+// CHECK: ds.attention {{.*}} : (tensor<2x32x2x16xf32>, tensor<2x32x1x16xf32>, tensor<2x32x1x16xf32>)
+// CHECK: ds.all_reduce sum
+// CHECK-NOT: ds.all_
+// CHECK: return
+module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor_parallel = {sequence_parallel = false}>} {
+  ds.mesh @mesh axes [tp = 2] tensors tp
+  ds.state @qkv role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x128xf32>
+  ds.state @out role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64x64xf32>
+  func.func @evaluate(%x: tensor<64x64xf32> {ds.input = "x"}, %w: tensor<64x128xf32> {ds.state = @qkv}, %o: tensor<64x64xf32> {ds.state = @out}) -> tensor<64x64xf32>
+      attributes {ds.segment = #ds.segment<forward>} {
+    %a = ds.matmul %x, %w {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x128xf32> -> tensor<64x128xf32>
+    %b = ds.reshape %a {ds.work = #ds.work<forward>} : tensor<64x128xf32> -> tensor<2x32x128xf32>
+    %c:3 = ds.split %b dim 2 {ds.work = #ds.work<forward>} : tensor<2x32x128xf32> -> tensor<2x32x64xf32>, tensor<2x32x32xf32>, tensor<2x32x32xf32>
+    %q = ds.reshape %c#0 {ds.work = #ds.work<forward>} : tensor<2x32x64xf32> -> tensor<2x32x4x16xf32>
+    %k = ds.reshape %c#1 {ds.work = #ds.work<forward>} : tensor<2x32x32xf32> -> tensor<2x32x2x16xf32>
+    %v = ds.reshape %c#2 {ds.work = #ds.work<forward>} : tensor<2x32x32xf32> -> tensor<2x32x2x16xf32>
+    %r, %l = ds.attention %q, %k, %v causal scale 0.25 {ds.work = #ds.work<forward>} : (tensor<2x32x4x16xf32>, tensor<2x32x2x16xf32>, tensor<2x32x2x16xf32>) -> (tensor<2x32x4x16xf32>, tensor<2x4x32xf32>)
+    %s = ds.reshape %r {ds.work = #ds.work<forward>} : tensor<2x32x4x16xf32> -> tensor<64x64xf32>
+    %y = ds.matmul %s, %o {ds.work = #ds.work<forward>} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+    return %y : tensor<64x64xf32>
+  }
+}
+
+// -----
+
 // Four ranks and two key heads: each rank reads the head that its queries belong to, of which two ranks have the same.
 // CHECK: ds.state @wq {{.*}} shards [none, tp]
 // CHECK-LABEL: func.func @evaluate

@@ -30,11 +30,14 @@ class Product(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, way, causal):
+    """`keys`: how many heads keys and values have, each of which several heads of queries in a row read."""
+
+    def __init__(self, way, causal, keys=HEADS):
         super().__init__()
-        self.projections, self.causal = way.projections, causal
-        count = 3 if way.projections == "apart" else 1
-        self.z = nn.ModuleList(Product(WIDTH, 3 * WIDTH // count, way) for _ in range(count))
+        self.projections, self.causal, self.keys = way.projections, causal, keys
+        self.widths = [WIDTH, keys * SIZE, keys * SIZE]
+        made = self.widths if way.projections == "apart" else [sum(self.widths)]
+        self.z = nn.ModuleList(Product(WIDTH, width, way) for width in made)
         self.a = Product(WIDTH, WIDTH, way)
 
     def project(self, x, memory):
@@ -42,14 +45,23 @@ class Attention(nn.Module):
         if self.projections == "apart":
             made = self.z[0](x), self.z[1](memory), self.z[2](memory)
         elif self.projections == "by heads":
-            return self.z[0](x).view(*x.shape[:2], HEADS, 3, SIZE).unbind(3)
+            made = self.z[0](x).view(*x.shape[:2], self.keys, HEADS // self.keys + 2, SIZE).split([HEADS // self.keys, 1, 1], 3)
+            return [part.reshape(*part.shape[:2], -1, SIZE) for part in made]
+        elif self.projections == "shuffled":
+            made = self.z[0](x).split([self.widths[2], *self.widths[:2]], 2)
+            made = made[1:] + made[:1]
         else:
-            made = self.z[0](x).split(WIDTH, 2)
-        made = [part.view(*part.shape[:2], HEADS, SIZE) for part in made]
-        return made[1:] + made[:1] if self.projections == "shuffled" else made
+            made = self.z[0](x).split(self.widths, 2)
+        return [part.view(*part.shape[:2], -1, SIZE) for part in made]
+
+    def repeated(self, keys):
+        if self.keys == HEADS:
+            return keys
+        return keys[:, :, None].expand(-1, -1, HEADS // self.keys, -1, -1).reshape(keys.shape[0], HEADS, -1, SIZE)
 
     def forward(self, x, memory):
         q, k, v = (part.transpose(1, 2) for part in self.project(x, memory))
+        k, v = self.repeated(k), self.repeated(v)
         scores = q @ k.transpose(-2, -1) * SIZE ** -0.5
         if self.causal:
             scores = scores.masked_fill(torch.ones(TOKENS, TOKENS).tril() == 0, float("-inf"))
@@ -94,10 +106,10 @@ class Rms(nn.Module):
 class Decoder(nn.Module):
     """Norms before attention and feed-forward; `cross`: with an attention to an encoder's result between them."""
 
-    def __init__(self, way, norm=lambda: nn.LayerNorm(WIDTH), feed=Plain, causal=True, cross=False):
+    def __init__(self, way, norm=lambda: nn.LayerNorm(WIDTH), feed=Plain, causal=True, cross=False, keys=HEADS):
         super().__init__()
         self.n = nn.ModuleList(norm() for _ in range(3 if cross else 2))
-        self.a, self.f = Attention(way, causal), feed(way)
+        self.a, self.f = Attention(way, causal, keys), feed(way)
         self.c = Attention(Way("apart", way.flipped), causal=False) if cross else None
 
     def forward(self, x, memory=None):
@@ -134,7 +146,7 @@ class Mixer(nn.Module):
         return x + self.f(self.n[1](x))
 
 
-BLOCKS = {"gpt": Decoder, "llama": lambda way: Decoder(way, Rms, Gated),
+BLOCKS = {"gpt": Decoder, "llama": lambda way: Decoder(way, Rms, Gated), "grouped": lambda way: Decoder(way, Rms, Gated, keys=2),
           "gemma": lambda way: Decoder(way, lambda: Rms(1), Gated), "encoder": Encoder, "mixer": Mixer,
           "vit": lambda way: Decoder(way, causal=False), "encoder-decoder": lambda way: Decoder(way, cross=True)}
 

@@ -39,13 +39,15 @@ def check_mesh():
 
 
 def check_layouts():
-    """Heads of a fused projection, and words that do not divide."""
+    """Heads of a fused projection, also where there are fewer key heads, and words that do not divide."""
     mesh = Mesh(["dp", "tp"], [2, 2])
     heads = Layout([12, 2], [[], ["tp"], [], []], view=[3, 2, 2, 2])  # 3 x 2 heads of 2 rows
     rows = torch.arange(24).reshape(12, 2)
     assert torch.equal(heads.elements(mesh, 0).reshape(-1, 2), rows[[0, 1, 4, 5, 8, 9]])
     assert torch.equal(heads.elements(mesh, 3).reshape(-1, 2), rows[[2, 3, 6, 7, 10, 11]])
     assert heads.part_shape(mesh) == [6, 2] and Layout([4, 2], [["tp"], []]).part_shape(mesh) == [2, 2]
+    fewer = Layout([8, 2], [["tp"], []], pieces=[4, 2, 2])
+    assert torch.equal(fewer.elements(mesh, 1), rows[[2, 3, 5, 7]]) and fewer.part_shape(mesh) == [4, 2]
     padded = Layout([5, 2], [["dp", "tp"], []], view=[8, 2])
     assert padded.part_shape(mesh) == [2, 2] and padded.elements(mesh, 2).tolist() == [[8, 9], [-1, -1]]
     words = Layout([8, 2], [["dp", "tp"], []], existing=5)

@@ -20,7 +20,7 @@ from ranks.check_cuts import exchanges_of, whole_matrices  # noqa: E402
 from ranks.compiling import compile_ranks, ds_opt  # noqa: E402
 
 WAYS = (Way("apart", False), Way("fused", False), Way("shuffled", True), Way("by heads", False), Way("apart", True))
-KINDS = {"gpt": Words, "llama": Words, "gemma": Words, "encoder": Words, "vit": Pictures, "encoder-decoder": Words, "mixer": Pictures}
+KINDS = {"gpt": Words, "llama": Words, "grouped": Words, "gemma": Words, "encoder": Words, "vit": Pictures, "encoder-decoder": Words, "mixer": Pictures}
 # A sum forward and one backward for each pair of products, or a gather and a scattered sum each.
 PAIRS = {"encoder-decoder": 3}
 

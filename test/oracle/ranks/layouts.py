@@ -19,10 +19,11 @@ Holding = namedtuple("Holding", "key shape here there")
 
 class Layout:
     """How a value is cut. `view` is the shape in which `cuts` count, with the elements in the same order; of `existing` rows,
-    fewer than the first dimension has, the others are padding."""
+    fewer than the first dimension has, the others are padding. `pieces`, where there are any, make up the dimension that is cut:
+    a rank has its part of each."""
 
-    def __init__(self, shape, cuts, view=None, existing=None):
-        self.view, self.cuts = list(view or shape), cuts
+    def __init__(self, shape, cuts, view=None, existing=None, pieces=None):
+        self.view, self.cuts, self.pieces = list(view or shape), cuts, pieces
         self.existing = math.prod(shape) if existing is None else existing * math.prod(shape[1:])
 
         self.shape = shape
@@ -46,7 +47,8 @@ class Layout:
         numbers = torch.arange(math.prod(self.view)).reshape(self.view)
         for dim, axes in enumerate(self.cuts):
             if axes:
-                numbers = part_of(numbers, mesh, rank, axes, dim)
+                parts = [part_of(piece, mesh, rank, axes, dim) for piece in numbers.split(self.pieces or numbers.shape[dim], dim)]
+                numbers = torch.cat(parts, dim)
         return torch.where(numbers < self.existing, numbers, -1)
 
 
@@ -59,7 +61,7 @@ def part_of(value, mesh, rank, axes, dim=0):
 
 
 def layout_of(state):
-    return Layout(state.type.shape, state.cuts, state.view)
+    return Layout(state.type.shape, state.cuts, state.view, pieces=state.pieces)
 
 
 def holdings(stage, state, mesh, rank):

@@ -33,14 +33,15 @@ class Function:
 
 
 class State:
-    """`cuts` are the axes that cut each dimension of `view`, which may have more rows than exist. `key` names the whole value: a parameter's, scalar's or buffer's is its
-    name; what belongs to a parameter is PARAMETER.SLOT, however it is called here; a bucket's has none of its own."""
+    """`cuts` are the axes that cut each dimension of `view`, which may have more rows than exist, and `pieces` what the cut dimension
+    consists of. `key` names the whole value: a parameter's, scalar's or buffer's is its name; what belongs to a parameter is
+    PARAMETER.SLOT, however it is called here; a bucket's has none of its own."""
 
     def __init__(self, op):
         self.name, self.role, self.slot = op.get("sym_name"), op.get("role"), op.get("slot")
         self.type, self.init, self.trainable = op.get("type"), op.get("init"), op.has("trainable")
         self.bucket, self.owner, self.gathered_from = op.get("bucket"), op.get("owner"), op.get("gathered_from")
-        self.view = op.get("view") or self.type.shape
+        self.view, self.pieces = op.get("view") or self.type.shape, op.get("pieces")
         self.cuts = [axes_of(cut) for cut in op.get("shards", [])] or [[] for _ in self.view]
         self.key = f"{self.owner}.{self.slot}" if self.owner else self.name
 

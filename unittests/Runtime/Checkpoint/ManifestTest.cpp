@@ -49,6 +49,17 @@ Manifest padded() {
   return manifest;
 }
 
+/// The same with pieces of a dimension of its first tensor.
+Manifest inPieces() {
+  Manifest manifest = padded();
+  Layout &layout = manifest.tensors[0].layout;
+  layout.view.clear();
+  layout.existing.reset();
+  layout.cuts = {AxisSet{2}, AxisSet()};
+  layout.pieces = {2, 2};
+  return manifest;
+}
+
 TEST(Manifest, readsWhatItSpells) {
   const Result<Manifest> read = parseManifest(spellManifest(example()), "m");
   ASSERT_TRUE(read) << read.error().message;
@@ -169,10 +180,20 @@ TEST(Manifest, viewsThatDoNotFitAreRefused) {
   }
 }
 
+TEST(Manifest, piecesHaveAFormOfTheirOwn) {
+  const Result<Manifest> read = parseManifest(spellManifest(inPieces()), "m");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->tensors[0].layout, inPieces().tensors[0].layout);
+  EXPECT_EQ(spellManifest(*read), spellManifest(inPieces()));
+  EXPECT_NE(spellManifest(inPieces()).find("\"version\": 3"), std::string::npos);
+  for (const char *bad : {"[3,1]", "[2]", "[4,2]", "[0,4]", "[-2,6]", "4"})
+    EXPECT_FALSE(parseChanged("\"pieces\":[2,2]", std::string("\"pieces\":") + bad, inPieces())) << bad;
+}
+
 TEST(Manifest, newerFormsAreRefusedByName) {
-  const Result<Manifest> read = parseChanged("\"version\": 1", "\"version\": 3");
+  const Result<Manifest> read = parseChanged("\"version\": 1", "\"version\": 4");
   ASSERT_FALSE(read);
-  EXPECT_EQ(read.error().message, "'m': has form 3, but this build reads forms up to 2");
+  EXPECT_EQ(read.error().message, "'m': has form 4, but this build reads forms up to 3");
 }
 
 /// Keys that no manifest has are passed over, in a time that grows with their number.

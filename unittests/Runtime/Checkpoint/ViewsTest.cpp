@@ -66,6 +66,7 @@ struct Cuts {
   bool bucketed = false;   ///< flat along dp, too
   int64_t words = 0;       ///< rows of the table with its padding; 0: it is not cut
   bool transposed = false; ///< the fused tensor is [h, 3h]
+  bool uneven = false;     ///< with fewer key heads: pieces that differ in size
 };
 
 /// A fused QKV, a table and a replicated tensor on dp x tp ranks.
@@ -73,7 +74,10 @@ Model fusedOn(uint32_t dp, uint32_t tp, const Cuts &cuts) {
   Model model(Mesh{{"dp", dp}, {"tp", tp}});
   const AxisSet along{1};
   Layout qkv, table;
-  if (cuts.heads && cuts.transposed)
+  if (cuts.uneven)
+    qkv.pieces = {48, 16, 8},
+    qkv.cuts.assign({cuts.transposed ? AxisSet() : along, cuts.transposed ? along : AxisSet()});
+  else if (cuts.heads && cuts.transposed)
     qkv.view = {kWidth, 3, kHeads, kWidth / kHeads}, qkv.cuts = {{}, {}, along, {}};
   else if (cuts.heads)
     qkv.view = {3, kHeads, kWidth / kHeads, kWidth}, qkv.cuts = {{}, along, {}, {}};
@@ -128,8 +132,12 @@ TEST_F(Views, areReadOnAnyOtherMesh) {
     const Model eight = fusedOn(1, 8, {.words = 50264, .transposed = transposed});
     const Model rows = fusedOn(2, 2, {.heads = false, .words = 50264, .transposed = transposed});
     const Model flat = fusedOn(4, 2, {.bucketed = true, .words = 50258, .transposed = transposed});
-    for (const Model *from : {&one, &two, &eight, &rows, &flat})
-      expectReshaped(root, *from, {two, eight, one, rows, flat});
+    const Model uneven = fusedOn(1, 8, {.words = 50264, .transposed = transposed, .uneven = true});
+    const Model unevenFlat =
+        fusedOn(4, 2, {.bucketed = true, .words = 50258, .transposed = transposed, .uneven = true});
+    const std::vector<Model> all = {two, eight, one, rows, flat, uneven, unevenFlat};
+    for (const Model &from : all)
+      expectReshaped(root, from, all);
   }
 }
 

@@ -32,8 +32,8 @@
 namespace ds::rt {
 
 /// The newest version of the form that this build reads. It writes the oldest that says all: in version 2
-/// layouts can have views.
-inline constexpr uint64_t kCheckpointFormat = 2;
+/// layouts can have views, in version 3 pieces.
+inline constexpr uint64_t kCheckpointFormat = 3;
 inline constexpr const char *kManifestName = "manifest.json";
 /// A larger one is refused: reading takes some ten times as much memory. A million tensors need less.
 inline constexpr uint64_t kMaxManifestBytes = 300'000'000;

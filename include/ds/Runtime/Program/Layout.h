@@ -22,6 +22,11 @@
 //   state [6, 2], view [3, 2, 2], dimension 1 cut along tp = 2: tp 0 has rows 0, 2, 4 and tp 1 rows 1, 3, 5
 //   state [5, 2], view [6, 2], dimension 0 cut along tp = 2:    tp 1 has rows 3 and 4, and one of padding
 //
+// Where what is fused differs in size the cut dimension has pieces, each of which is cut by itself: query,
+// key and value with fewer key heads than heads.
+//
+//   state [8, 2], pieces [4, 2, 2], dimension 0 cut along tp = 2: tp 1 has rows 2, 3, 5 and 7
+//
 // Whatever reads, makes or writes states goes through runs: rows of elements that lie next to each other both
 // in the whole state and in a rank's memory. Nothing here knows programs: planners and checkpoints use it
 // too.
@@ -52,6 +57,9 @@ struct Layout {
   /// Rows of the view, entries of its dimension 0, that the state has; what is behind them is padding.
   /// Absent: it has them all.
   std::optional<uint64_t> existing = {};
+  /// Sizes of what lies one behind the other in the only dimension of the view that is cut, where each is cut
+  /// into equal parts and a rank has its part of each. Empty: all of the dimension is one.
+  std::vector<int64_t> pieces = {};
 
   bool isBucketed() const { return !bucket.isEmpty(); }
   /// Along which axes ranks hold different elements.
@@ -121,11 +129,13 @@ public:
 private:
   /// A dimension of the view of the local tensor, those behind the last cut one being part of it.
   struct Dimension {
-    uint64_t size;   ///< local
-    uint64_t start;  ///< logical elements before the rank's first along it
-    uint64_t stride; ///< logical elements from one to the next
+    uint64_t size;                     ///< local
+    uint64_t start;                    ///< logical elements before the rank's first along it
+    uint64_t stride;                   ///< logical elements from one to the next
+    std::vector<uint64_t> starts = {}; ///< those before each, where they are not `stride` apart
   };
   uint64_t logicalOf(uint64_t local) const;
+  void addPieces(const Mesh &mesh, const Layout &layout, uint32_t rank, size_t d, uint64_t stride);
 
   std::vector<Dimension> outer; ///< slowest first; the dimensions that runs do not go along
   uint64_t block = 1;           ///< elements of a whole run

@@ -18,7 +18,7 @@
 namespace ds::rt {
 
 /// Format version that this build writes and the only one that it reads.
-inline constexpr uint32_t kProgramFormat = 9;
+inline constexpr uint32_t kProgramFormat = 10;
 
 /// The bytes of the file that holds `program`. The program need not be valid. Fails above 2 GiB.
 Result<std::vector<uint8_t>> serializeProgram(const Program &program);
