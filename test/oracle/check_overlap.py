@@ -14,12 +14,15 @@ import sys
 from check_tensors import MODELS, SAVINGS, TYPES, Model, configuration, safetensors_io
 from commands import finish, run
 
-# Two samples of 64 rows: less than two parts of 64 rows the CPU cannot make with the bits of the whole.
+# Two samples of 64 rows: less than two parts of 64 rows the CPU cannot make with the bits of the whole. One sample is cut in as many for
+# each of two ranks.
 MODELS["gpt2"] = {**MODELS["gpt2"], "n_positions": 64}
 MODELS["llama"] = {**MODELS["llama"], "max_position_embeddings": 64, "vocab_size": 128}
+MODELS["long"] = {**MODELS["llama"], "max_position_embeddings": 256}
 # By family: whether norms are cut along the sequence, the type, and what saves memory.
 JOBS = {"gpt2": ((False, "fp32", "kept"), (True, "fp32", "recompute"), (True, "bf16", "kept")),
-        "llama": ((False, "fp32", "kept"), (True, "fp32", "kept"), (False, "bf16", "recompute"))}
+        "llama": ((False, "fp32", "kept"), (True, "fp32", "kept"), (False, "bf16", "recompute")),
+        "long": ((True, "fp32", "recompute"), (True, "bf16", "kept"))}
 
 
 def exchanges(model, name, ranks):
@@ -40,7 +43,8 @@ def check(model, sequence, dtype, saving, args):
     for overlaps in (False, True):
         name = f"{dtype}-{saving}-rows-{'cut' if sequence else 'whole'}-{'overlaps' if overlaps else 'waits'}"
         keys = {"tensor_parallel": {"sequence_parallel": sequence, "tp_overlap_comm": overlaps}}
-        config = configuration(args.ranks, changes=[TYPES[dtype], SAVINGS[saving], keys])
+        sizes = {"train_micro_batch_size_per_gpu": 1} if os.path.basename(model.folder) == "long" else {}
+        config = configuration(args.ranks, changes=[TYPES[dtype], SAVINGS[saving], keys, sizes])
         program = model.compile(name, config, args.ranks)
         counts[overlaps] = exchanges(model, name, args.ranks)
         file = os.path.join(model.folder, name + ".trained.safetensors")

@@ -98,21 +98,55 @@ bool mlir::ds::isByRows(CallOp call) {
 
 int64_t mlir::ds::rowsOf(CallOp product) { return shapeOf(product.getBuffers()[2]).front(); }
 
-CallOp mlir::ds::cutProduct(OpBuilder &builder, CallOp product, int64_t first, int64_t rows) {
-  SmallVector<Value> buffers;
-  for (auto [number, buffer] : llvm::enumerate(product.getBuffers())) {
-    const ArrayRef<int64_t> shape = shapeOf(buffer);
-    const bool hasRows = number != 1 && shape.size() == 2;
-    buffers.push_back(
-        hasRows ? createView(builder, buffer,
-                             sliceView(viewOf(typeOf(buffer)), {first, 0}, {1, 1}, {rows, shape.back()}))
-                : buffer);
-  }
+/// Rows [first, first + rows) of a matrix.
+static Value sliceRows(OpBuilder &builder, Value buffer, int64_t first, int64_t rows) {
+  const StridedView view =
+      sliceView(viewOf(typeOf(buffer)), {first, 0}, {1, 1}, {rows, shapeOf(buffer).back()});
+  return createView(builder, buffer, view);
+}
+
+/// `product` on others of its operands, of which `rows` rows are made.
+static CallOp createProduct(OpBuilder &builder, CallOp product, ValueRange buffers, int64_t rows) {
   auto piece = cast<CallOp>(builder.clone(*product));
   piece.getBuffersMutable().assign(buffers);
   if (std::optional<uint64_t> flops = product.getFlops())
     piece.setFlops(*flops / rowsOf(product) * rows);
   return piece;
+}
+
+CallOp mlir::ds::cutProduct(OpBuilder &builder, CallOp product, int64_t first, int64_t rows) {
+  SmallVector<Value> buffers;
+  for (auto [number, buffer] : llvm::enumerate(product.getBuffers())) {
+    const bool hasRows = number != 1 && shapeOf(buffer).size() == 2;
+    buffers.push_back(hasRows ? sliceRows(builder, buffer, first, rows) : buffer);
+  }
+  return createProduct(builder, product, buffers, rows);
+}
+
+SmallVector<CallOp> mlir::ds::cutProductByRanks(OpBuilder &builder, const SummedProduct &sum, int64_t piece,
+                                                int64_t pieces, bool isBatched) {
+  CallOp product = sum.product;
+  SmallVector<Value> buffers(product.getBuffers());
+  Value left = buffers[0], result = buffers[2];
+  const int64_t ofRank = rowsOf(product) / sum.ranks, rows = ofRank / pieces;
+  if (isBatched) {
+    const StridedView all = viewOf(typeOf(left));
+    buffers[0] = createView(builder, left,
+                            {piece * rows * all.strides[0],
+                             {sum.ranks, rows, all.shape[1]},
+                             {ofRank * all.strides[0], all.strides[0], all.strides[1]}});
+    const int64_t columns = shapeOf(result).back();
+    buffers[2] =
+        createWindow(builder, result, piece * sum.ranks * rows * columns, {sum.ranks, rows, columns});
+    return {createProduct(builder, product, buffers, sum.ranks * rows)};
+  }
+  SmallVector<CallOp> products;
+  for (int64_t rank = 0; rank < sum.ranks; ++rank) {
+    buffers[0] = sliceRows(builder, left, rank * ofRank + piece * rows, rows);
+    buffers[2] = sliceRows(builder, result, (piece * sum.ranks + rank) * rows, rows);
+    products.push_back(createProduct(builder, product, buffers, rows));
+  }
+  return products;
 }
 
 void mlir::ds::makeInParts(CallOp product, int64_t rows) {
@@ -155,7 +189,24 @@ static std::optional<SummedProduct> findWholeSum(CommunicateOp exchange) {
   if (!isByRows(product) || !isApart(product, exchange) ||
       !isSameWindow(windowOf(product.getBuffers()[2]), windowOf(exchange.getInputs()[0])))
     return std::nullopt;
-  return SummedProduct{exchange, product, {}, 0};
+  return SummedProduct{exchange, product};
+}
+
+/// The sum of which each rank keeps its rows of the only sample: what the product makes, and nothing else
+/// reads or has begun.
+static std::optional<SummedProduct> findScatteredSample(CommunicateOp exchange) {
+  AllocOp made = wholeAllocation(exchange.getInputs()[0]);
+  auto product = dyn_cast_or_null<CallOp>(findBefore(exchange, accessesOf(exchange)));
+  if (!made || usersOf(made).size() != 2 || !isByRows(product) || !isApart(product, exchange) ||
+      !isSameWindow(windowOf(product.getBuffers()[2]), windowOf(made.getBuffer())) ||
+      rootOfBuffer(exchange.getOutputs()[0]) == made.getBuffer())
+    return std::nullopt;
+  auto hasRows = [](Value buffer) { return shapeOf(buffer).size() == 2; };
+  const int64_t ranks = typeOf(exchange.getInputs()[0]).getTensor().getNumElements() /
+                        typeOf(exchange.getOutputs()[0]).getTensor().getNumElements();
+  if (llvm::any_of(product.getBuffers().drop_front(3), hasRows) || rowsOf(product) % ranks != 0)
+    return std::nullopt;
+  return SummedProduct{exchange, product, {}, 0, ranks};
 }
 
 /// The sum of which each rank keeps its rows of each sample.
@@ -180,7 +231,10 @@ static std::optional<SummedProduct> findScatteredSum(CommunicateOp exchange) {
 std::optional<SummedProduct> mlir::ds::findSummedProduct(CommunicateOp exchange) {
   if (exchange.getKind() == CollectiveKind::AllReduce)
     return findWholeSum(exchange);
-  return exchange.getKind() == CollectiveKind::ReduceScatter ? findScatteredSum(exchange) : std::nullopt;
+  if (exchange.getKind() != CollectiveKind::ReduceScatter)
+    return std::nullopt;
+  std::optional<SummedProduct> ofSamples = findScatteredSum(exchange);
+  return ofSamples ? ofSamples : findScatteredSample(exchange);
 }
 
 static CommunicateOp createPart(OpBuilder &builder, CommunicateOp exchange, Value input, Value output) {

@@ -12,6 +12,10 @@
 //
 // By samples no copy is needed: the sum of a0 a1 leaves a0 on rank 0, that of b0 b1 leaves b0 behind it.
 //
+// One sample is cut in what ranks keep of it: with rows a0 to a7 and two ranks, of which the first keeps a0
+// to a3, the sum of a0 a1 a4 a5 leaves a0 a1 on rank 0. Products make these rows one after the other, for
+// nothing but the sum reads them.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_STREAMS_EXCHANGECUTS_H
 #define DS_LIB_PASSES_STREAMS_EXCHANGECUTS_H
@@ -28,6 +32,7 @@ struct SummedProduct {
   CallOp product;
   CallOp copy = {};    ///< that brings ranks to the front, between the two; where there is one
   int64_t samples = 0; ///< by which it is cut; 0: by any rows
+  int64_t ranks = 0;   ///< of one sample: those of whose rows each piece has some; 0: it has rows in a row
 };
 
 /// Rows that ranks gather by samples, each from its copies.
@@ -58,6 +63,10 @@ Operation *findBehind(Operation *op, ArrayRef<BufferAccess> accesses);
 
 /// `product` for `rows` rows from row `first` on.
 CallOp cutProduct(OpBuilder &builder, CallOp product, int64_t first, int64_t rows);
+/// What makes the rows of piece `piece` of `pieces` of a sum of one sample: one product of a batch for each
+/// rank, or as many products.
+SmallVector<CallOp> cutProductByRanks(OpBuilder &builder, const SummedProduct &sum, int64_t piece,
+                                      int64_t pieces, bool isBatched);
 /// The exchange of part `part` of `parts` of the rows; of `samples` parts, where there are samples.
 CommunicateOp cutExchange(OpBuilder &builder, const SummedProduct &sum, int64_t part, int64_t parts);
 /// The gather of one sample.

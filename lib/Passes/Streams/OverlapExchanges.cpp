@@ -13,8 +13,8 @@
 // an exchange does not need are put after it (DeferProducts.h).
 //
 // The CPU's library adds in another order where a product has other rows. So that nothing changes a bit
-// there, pieces are always two, and a product that could be cut and is not is made in the same two parts, as
-// are others of its sizes: what is recomputed has the bits of what was made first.
+// there, pieces are always two, and a product that could be cut and is not is made in the same parts, as are
+// others of its sizes: what is recomputed has the bits of what was made first.
 //
 //===---------------------------------------------------------------------------===//
 #include "DeferProducts.h"
@@ -27,7 +27,7 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 
-#include <set>
+#include <map>
 #include <variant>
 
 namespace mlir::ds {
@@ -56,6 +56,11 @@ struct Cut {
   CallOp product() const {
     return std::visit([](auto &found) { return found.product; }, of);
   }
+  /// Whose rows each product has some of; 1: rows in a row.
+  int64_t ranks() const {
+    const auto *sum = std::get_if<SummedProduct>(&of);
+    return sum && sum->ranks ? sum->ranks : 1;
+  }
 };
 
 class ExchangeOverlap {
@@ -71,7 +76,8 @@ private:
   double secondsOf(Operation *op) { return costs.seconds(cast<ScheduledOpInterface>(op)); }
   double secondsOfPart(CallOp product, int64_t parts);
   double secondsOfPart(const SummedProduct &sum, int64_t parts);
-  SmallVector<int64_t> piecesFor(CallOp product, int64_t samples) const;
+  double secondsOfProducts(const SummedProduct &sum, int64_t pieces);
+  SmallVector<int64_t> piecesFor(CallOp product, int64_t samples, int64_t ranks = 1) const;
   void choose(Cut &cut, const SummedProduct &sum);
   void choose(Cut &cut, const GatheredRows &rows);
 
@@ -79,6 +85,7 @@ private:
   bool isTaken(const Cut &cut) const;
   void apply(const SummedProduct &sum, int64_t pieces);
   void apply(GatheredRows rows, int64_t pieces);
+  void keepBits(CallOp product, int64_t rows);
   void keepBits();
 
   func::FuncOp func;
@@ -87,8 +94,8 @@ private:
   const std::optional<bool> asked; ///< to be cut where possible, or nowhere; absent: where it is faster
   const bool remarks;
   std::vector<Cut> cuts;
-  DenseSet<Operation *> claimed; ///< by a cut
-  std::set<Sizes> sizes;         ///< of products that could be cut
+  DenseSet<Operation *> claimed;   ///< by a cut
+  std::map<Sizes, int64_t> atOnce; ///< of products that could be cut: how many rows the CPU makes at once
 };
 
 } // namespace
@@ -113,6 +120,19 @@ double ExchangeOverlap::secondsOfPart(const SummedProduct &sum, int64_t parts) {
   return seconds;
 }
 
+/// Of what makes one of `pieces`.
+double ExchangeOverlap::secondsOfProducts(const SummedProduct &sum, int64_t pieces) {
+  if (!sum.ranks)
+    return secondsOfPart(sum.product, pieces);
+  OpBuilder builder(sum.exchange);
+  double seconds = 0;
+  for (CallOp part : cutProductByRanks(builder, sum, 0, pieces, !isOnCpu)) {
+    seconds += secondsOf(part);
+    eraseCommand(part);
+  }
+  return seconds;
+}
+
 /// Whether the CPU makes `rows` rows of a product with the bits that they have as a part of all
 /// (ProductForm.h and ProductBlocks.h): parts are whole 64 rows, and what is widened is made in blocks of
 /// 1024.
@@ -122,9 +142,10 @@ static bool keepsBits(CallOp product, int64_t rows) {
   return rows % 64 == 0 && (!isWidened || rows <= 1024 || rows % 1024 == 0);
 }
 
-/// How many products can stand in place of one, for `samples` exchanges, or as many of both where that is 0.
-SmallVector<int64_t> ExchangeOverlap::piecesFor(CallOp product, int64_t samples) const {
-  const int64_t rows = rowsOf(product);
+/// How many products can stand in place of one, for `samples` exchanges, or as many of both where that is 0;
+/// each with as many rows of each of `ranks`.
+SmallVector<int64_t> ExchangeOverlap::piecesFor(CallOp product, int64_t samples, int64_t ranks) const {
+  const int64_t rows = rowsOf(product) / ranks;
   SmallVector<int64_t> counts = {2};
   if (!isOnCpu)
     counts.append({4, 8});
@@ -146,9 +167,9 @@ void ExchangeOverlap::choose(Cut &cut, const SummedProduct &sum) {
   const double behind = secondsBetween(costs, exchange, findBehind(exchange, result));
   const double copy = sum.copy ? secondsOf(sum.copy) : 0;
   cut.secondsWhole = secondsOf(product) + copy + between + std::max(behind, secondsOf(exchange));
-  for (int64_t pieces : piecesFor(product, sum.samples)) {
+  for (int64_t pieces : piecesFor(product, sum.samples, std::max<int64_t>(sum.ranks, 1))) {
     const int64_t exchanges = sum.samples ? sum.samples : pieces;
-    const double ofProduct = secondsOfPart(product, pieces), ofExchange = secondsOfPart(sum, exchanges);
+    const double ofProduct = secondsOfProducts(sum, pieces), ofExchange = secondsOfPart(sum, exchanges);
     double computed = 0, exchanged = 0;
     for (int64_t piece = 0; piece < pieces; ++piece) {
       computed += ofProduct;
@@ -212,12 +233,29 @@ bool ExchangeOverlap::isTaken(const Cut &cut) const {
   return asked.value_or(cut.seconds < (1 - kLeastGain) * cut.secondsWhole);
 }
 
+static std::vector<const void *> sizesOf(CallOp product) {
+  std::vector<const void *> sizes = {product.getParams().getAsOpaquePointer()};
+  for (Value buffer : product.getBuffers())
+    sizes.push_back(buffer.getType().getAsOpaquePointer());
+  return sizes;
+}
+
+/// Has the CPU make `product`, which may be a piece, `rows` rows at once.
+void ExchangeOverlap::keepBits(CallOp product, int64_t rows) {
+  if (isOnCpu && rows < rowsOf(product))
+    makeInParts(product, rows);
+}
+
 void ExchangeOverlap::apply(const SummedProduct &sum, int64_t pieces) {
   OpBuilder builder(sum.product);
-  const int64_t rows = rowsOf(sum.product) / pieces;
+  const int64_t rows = rowsOf(sum.product) / pieces, ofCpu = atOnce.at(sizesOf(sum.product));
   const int64_t exchanges = sum.samples ? sum.samples : pieces;
   for (int64_t piece = 0; piece < pieces; ++piece) {
-    cutProduct(builder, sum.product, piece * rows, rows);
+    if (sum.ranks)
+      for (CallOp ofRank : cutProductByRanks(builder, sum, piece, pieces, !isOnCpu))
+        keepBits(ofRank, ofCpu);
+    else
+      keepBits(cutProduct(builder, sum.product, piece * rows, rows), ofCpu);
     for (int64_t part = piece * exchanges / pieces; part < (piece + 1) * exchanges / pieces; ++part)
       cutExchange(builder, sum, part, exchanges);
   }
@@ -233,33 +271,30 @@ void ExchangeOverlap::apply(GatheredRows rows, int64_t pieces) {
   for (int64_t sample = 0; sample < rows.samples; ++sample)
     cutExchange(builder, rows, sample);
   builder.setInsertionPoint(rows.reader);
-  const int64_t ofPiece = rowsOf(rows.product) / pieces;
+  const int64_t ofPiece = rowsOf(rows.product) / pieces, ofCpu = atOnce.at(sizesOf(rows.product));
   for (int64_t piece = 0; piece < pieces; ++piece)
-    cutProduct(builder, rows.product, piece * ofPiece, ofPiece);
+    keepBits(cutProduct(builder, rows.product, piece * ofPiece, ofPiece), ofCpu);
   eraseCommand(rows.exchange);
   eraseCommand(rows.product);
-}
-
-static std::vector<const void *> sizesOf(CallOp product) {
-  std::vector<const void *> sizes = {product.getParams().getAsOpaquePointer()};
-  for (Value buffer : product.getBuffers())
-    sizes.push_back(buffer.getType().getAsOpaquePointer());
-  return sizes;
 }
 
 /// Has the CPU make all products of sizes that could be cut in the parts that they would be cut into.
 void ExchangeOverlap::keepBits() {
   for (auto product : func.getOps<CallOp>())
-    if (isByRows(product) && sizes.count(sizesOf(product)))
-      makeInParts(product, rowsOf(product) / 2);
+    if (isByRows(product))
+      if (auto rows = atOnce.find(sizesOf(product)); rows != atOnce.end())
+        keepBits(product, rows->second);
 }
 
 void ExchangeOverlap::run() {
   const bool isMoved = asked.value_or(true) && deferProducts(func, costs);
   for (auto exchange : llvm::to_vector(func.getOps<CommunicateOp>()))
     find(exchange);
-  for (Cut &cut : cuts)
-    sizes.insert(sizesOf(cut.product()));
+  for (Cut &cut : cuts) {
+    const int64_t rows = rowsOf(cut.product()) / (2 * cut.ranks());
+    int64_t &known = atOnce.try_emplace(sizesOf(cut.product()), rows).first->second;
+    known = std::min(known, rows);
+  }
   for (Cut &cut : cuts) {
     if (!isTaken(cut))
       continue;
@@ -270,8 +305,7 @@ void ExchangeOverlap::run() {
   }
   if (isMoved || !cuts.empty())
     placeBuffers(func);
-  if (isOnCpu)
-    keepBits();
+  keepBits();
 }
 
 namespace {

@@ -140,6 +140,42 @@ module attributes {ds.machine = #ds.machine<target = "cuda:sm_90", cluster = "dg
     return
   }
 
+  // E4: of one sample each piece has some of each rank's rows, one after the other, from a product of a batch that skips the others.
+  // Rank r keeps its rows of the first piece before those of the second.
+  // CHECK-LABEL: @one_sample
+  // CHECK: %[[X0:.*]] = ds.view %arg0 offset 0 : {{.*}} -> !ds.buffer<tensor<8x[[M:[0-9]+]]x1024xbf16>, [524288, 1024, 1], device>
+  // CHECK: %[[Y0:.*]] = ds.view %[[Y:.*]] offset 0 : {{.*}} -> !ds.buffer<tensor<8x[[M]]x2048xbf16>, [[[STEP:[0-9]+]], 2048, 1], device>
+  // CHECK-NEXT: ds.call matmul(%[[X0]], %arg1, %[[Y0]], %arg3)
+  // CHECK-NEXT: %[[S0:.*]] = ds.view %[[Y]] offset 0 : {{.*}} -> !ds.buffer<tensor<[[ALL:[0-9]+]]xbf16>, [1], device>
+  // CHECK-NEXT: %[[R0:.*]] = ds.view %arg2 offset 0 : {{.*}} -> !ds.buffer<tensor<[[STEP]]xbf16>, [1], device>
+  // CHECK-NEXT: ds.communicate reduce_scatter ins(%[[S0]]) outs(%[[R0]])
+  // CHECK: ds.view %arg0 offset {{[0-9]+}} : {{.*}} -> !ds.buffer<tensor<8x[[M]]x1024xbf16>, [524288, 1024, 1], device>
+  // CHECK: ds.view %[[Y]] offset [[ALL]] : {{.*}} -> !ds.buffer<tensor<8x[[M]]x2048xbf16>
+  // CHECK-NEXT: ds.call matmul
+  // CHECK: ds.view %[[Y]] offset [[ALL]]
+  // CHECK-NEXT: ds.view %arg2 offset [[STEP]] :
+  // CHECK-NEXT: ds.communicate reduce_scatter
+  // CHECK: return
+  func.func @one_sample(%x: !x {ds.input = "x"}, %w: !w {ds.input = "w"}, %r: !ds.buffer<tensor<512x2048xbf16>, [2048, 1], device> {ds.input = "r"}, %b: !b {ds.input = "b"}) {
+    %y = ds.alloc activations : !y
+    ds.call matmul(%x, %w, %y, %b) writes [2] params [0, 1, 0, 0] on compute : !x, !w, !y, !b
+    ds.communicate reduce_scatter ins(%y) outs(%r) reduce sum along tp on exchange : (!y) -> !ds.buffer<tensor<512x2048xbf16>, [2048, 1], device>
+    return
+  }
+
+  // What else reads the rows of one sample has them in their order.
+  // CHECK-LABEL: @one_sample_is_read
+  // CHECK-COUNT-1: ds.communicate
+  // CHECK-NOT: ds.communicate
+  // CHECK: return
+  func.func @one_sample_is_read(%x: !x {ds.input = "x"}, %w: !w {ds.input = "w"}, %r: !ds.buffer<tensor<512x2048xbf16>, [2048, 1], device> {ds.input = "r"}, %z: !y {ds.input = "z"}) {
+    %y = ds.alloc activations : !y
+    ds.call matmul(%x, %w, %y) writes [2] params [0, 1, 0, 0] on compute : !x, !w, !y
+    ds.communicate reduce_scatter ins(%y) outs(%r) reduce sum along tp on exchange : (!y) -> !ds.buffer<tensor<512x2048xbf16>, [2048, 1], device>
+    ds.call copy(%y, %z) writes [1] params [] on compute : !y, !y
+    return
+  }
+
   // Ranks' parts that something else reads as well stay packed.
   // CHECK-LABEL: @packed_is_read
   // CHECK-COUNT-1: ds.call matmul
