@@ -135,6 +135,21 @@ Operation *DsDialect::materializeConstant(OpBuilder &builder, Attribute value, T
   return builder.create<ConstantOp>(loc, type, elements);
 }
 
+LogicalResult IndicesAttr::verify(function_ref<InFlightDiagnostic()> emitError, StringAttr, int64_t,
+                                  std::optional<int64_t>, ArrayRef<int64_t> runs) {
+  if (runs.size() % 2 != 0)
+    return emitError() << "expects pairs of a first target and a count, but got " << runs.size()
+                       << " numbers";
+  int64_t end = -1; // behind the run before, and an element that parts them
+  for (size_t run = 0; run < runs.size(); run += 2) {
+    if (runs[run] <= end || runs[run + 1] < 1)
+      return emitError() << "expects runs that ascend and do not touch, but got " << runs[run + 1]
+                         << " targets from " << runs[run] << " on";
+    end = runs[run] + runs[run + 1];
+  }
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // #ds.init
 //===----------------------------------------------------------------------===//

@@ -26,8 +26,8 @@ module attributes {ds.training = #ds.training<tensor_parallel = {tp_overlap_comm
 
 // -----
 
-// CHECK: module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<"labels" below 50257 ignore -100>]}
-module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<"labels" below 50257 ignore -100>]} {
+// CHECK: module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<"labels" below 50257 ignore -100 targets[1, 7]>]}
+module attributes {ds.indices = [#ds.indices<"tokens" below 50257>, #ds.indices<"labels" below 50257 ignore -100 targets[1, 7]>]} {
 }
 
 // -----

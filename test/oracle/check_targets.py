@@ -33,7 +33,7 @@ BATCH, STEPS, LENGTH, IGNORED = 4, 6, 16, -100
 WITHOUT = 3  # the step that has no target
 # (micro-batch, accumulation, ranks, more settings)
 DIVISIONS = [(4, 1, 1, {}), (2, 2, 1, {}), (2, 1, 2, {}), (1, 2, 2, {"zero_optimization": {"stage": 2}}),
-             (2, 2, 1, {"loss_chunks": 3})]
+             (2, 2, 2, {"tensor_parallel": {"autotp_size": 2}}), (2, 2, 1, {"loss_chunks": 3})]
 
 
 def mask_labels(path):
@@ -127,9 +127,10 @@ def check(args, archive, data, base, by_tokens, division, target="cpu"):
     config = {**base, **more, "train_micro_batch_size_per_gpu": micro, "gradient_accumulation_steps": accumulation,
               "loss_normalization": "tokens" if by_tokens else "micro_batches"}
     name = f"{config['loss_normalization']}-{micro}-{accumulation}-{ranks}" + ("-chunks" if "loss_chunks" in more else "")
-    name += "" if target == "cpu" else "-cuda"
+    shared = more.get("tensor_parallel", {}).get("autotp_size", 1)  # ranks that have the same samples
+    name += (f"-shared-{shared}" if shared > 1 else "") + ("" if target == "cpu" else "-cuda")
     log, text = train(args, name, archive, data, config, ranks, target)
-    split = (BATCH, 1) if by_tokens else (micro, accumulation * ranks)
+    split = (BATCH, 1) if by_tokens else (micro, accumulation * ranks // shared)
     expected, trainer = pytorch(archive, data, *split, base)
     complaints = check_log(log, expected, safetensors_io.load(data)["y"])
     loss = held_out(trainer, data, split[0], by_tokens)

@@ -206,6 +206,15 @@ TEST(VerifyProgram, Signature) {
   EXPECT_THAT(after([](Program &p) { p.inputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
   EXPECT_THAT(after([](Program &p) { p.inputs[0].indexLimit = 5; }),
               HasSubstr("index limit 5 with dtype f32"));
+  const std::vector<std::pair<std::vector<IndexRange>, std::string>> wrong = {
+      {{{0, 1}, {1, 1}}, "has 1 targets from element 1 on, where elements 2 to"},
+      {{{0, 0}}, "has 0 targets from element 0 on"},
+      {{{0, 1000}}, "has 1000 targets from element 0 on"},
+      {{{1000, 1}}, "has 1 targets from element 1000 on"},
+      {{{0, UINT64_MAX}}, "has 18446744073709551615 targets from element 0 on"}};
+  for (const auto &[targets, complaint] : wrong)
+    EXPECT_THAT(after([&, &targets = targets](Program &p) { p.inputs[0].targets = targets; }),
+                HasSubstr(complaint));
   EXPECT_THAT(after([](Program &p) { p.outputs[0].buffer = 0; }), HasSubstr("has not one element"));
   EXPECT_THAT(after([](Program &p) { p.outputs[0].buffer = 99; }), HasSubstr("names buffer 99 of"));
 }

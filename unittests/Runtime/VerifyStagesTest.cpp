@@ -98,7 +98,8 @@ TEST(VerifyStages, InputsOfOneNameAreOne) {
   EXPECT_THAT(after([](Program &p) {
                 p.buffers[p.inputs[1].buffer].shape = {4, 2}, p.buffers[p.inputs[1].buffer].strides = {2, 1};
               }),
-              HasSubstr("they differ in shape, type, index limit or ignore index"));
+              HasSubstr("they differ in shape, type, index limit, ignore index or targets"));
+  EXPECT_THAT(after([](Program &p) { p.inputs[1].targets = {{0, 1}}; }), HasSubstr("is not inputs[0]"));
 }
 
 /// Of three stages two give the loss; who skips a step skips it on all.

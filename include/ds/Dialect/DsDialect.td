@@ -198,9 +198,15 @@ def Ds_IndicesAttr : AttrDef<Ds_Dialect, "Indices"> {
     `#ds.indices<"tokens" below 50257>`: those from 0 to 50256; `#ds.indices<"labels" below 50257 ignore -100>`: and -100. A
     command that looks up what an input says shows how many rows there are. Where each rank has a part of them, no command
     does, and this says it.
+
+    With `targets[1, 7]` losses have elements 1 to 7 of each sample for targets, of which the host counts those that are not
+    ignored before it runs a step: behind phase model losses are cut in pieces, among ranks too, and nothing else tells of it.
+    Runs of [first, count] ascend and do not touch.
   }];
-  let parameters = (ins "::mlir::StringAttr":$input, "int64_t":$below, OptionalParameter<"std::optional<int64_t>">:$ignored);
-  let assemblyFormat = "`<` $input `below` $below (`ignore` $ignored^)? `>`";
+  let parameters = (ins "::mlir::StringAttr":$input, "int64_t":$below, OptionalParameter<"std::optional<int64_t>">:$ignored,
+                        OptionalArrayRefParameter<"int64_t">:$targets);
+  let assemblyFormat = "`<` $input `below` $below (`ignore` $ignored^)? (`targets` `[` $targets^ `]`)? `>`";
+  let genVerifyDecl = 1;
 }
 
 def Ds_Gradients : Ds_Enum<"Gradients", "what a run does with the gradients of the step", [

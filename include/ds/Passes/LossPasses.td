@@ -25,6 +25,8 @@ def OfferLoss : Pass<"ds-offer-loss", "::mlir::ModuleOp"> {
     - With "tokens", `@mean_targets` (f32) is declared, which the host sets before a step: how many targets a micro-batch
       of a rank has on average. Fails where the model has no cross-entropy, where one is divided by another number, and
       where targets are not the same elements of each sample of one input.
+    - `ds.indices` says which elements of each sample of an input are targets, where that is known: moved, split or joined
+      with constants that are ignored.
     - With 0 the powers of two of at least 512 rows are offered that save 16 MiB, and more than adding up a 16-bit
       weight's gradient in f32 takes.
     - Nothing is offered by logits that something else reads, a product with relu, an accumulator, a transposed left or a batched

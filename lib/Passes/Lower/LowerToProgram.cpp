@@ -199,6 +199,9 @@ void StageBuilder::addInput(func::FuncOp func, unsigned argument) {
         input.indexLimit = known.getBelow();
         input.hasIgnoreIndex = known.getIgnored().has_value();
         input.ignoreIndex = known.getIgnored().value_or(0);
+        for (size_t run = 0; run < known.getTargets().size(); run += 2)
+          input.targets.push_back({static_cast<uint64_t>(known.getTargets()[run]),
+                                   static_cast<uint64_t>(known.getTargets()[run + 1])});
       }
   program.inputs.push_back(input);
 }
@@ -325,12 +328,15 @@ static void shareLimits(rt::Program &program) {
           common.indexLimit > 0 ? std::min(common.indexLimit, input.indexLimit) : input.indexLimit;
     if (input.hasIgnoreIndex)
       common.hasIgnoreIndex = true, common.ignoreIndex = input.ignoreIndex;
+    if (!input.targets.empty())
+      common.targets = input.targets;
   }
   for (rt::Input &input : program.inputs) {
     const rt::Input &common = known.find(input.name)->second;
     input.indexLimit = common.indexLimit;
     input.hasIgnoreIndex = common.hasIgnoreIndex;
     input.ignoreIndex = common.ignoreIndex;
+    input.targets = common.targets;
   }
 }
 

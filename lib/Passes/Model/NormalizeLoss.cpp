@@ -12,9 +12,7 @@
 // The alternative, a segment that counts all micro-batches before the first forward, would have them copied
 // to the device twice, or kept there.
 //
-// Labels come to a loss folded into rows, or without the first of each sample where forward shifts them.
-// ds-run finds which elements those are in what the commands read (lib/Runtime/Training/FindTargets.h); what
-// it could not find is refused here.
+// Which elements of the inputs those are MarkTargets.h finds; where it does not, it is refused here.
 //
 //===---------------------------------------------------------------------------===//
 #include "NormalizeLoss.h"
@@ -30,30 +28,6 @@ using namespace mlir::ds;
 static constexpr StringLiteral kMeanTargetsState = "mean_targets";
 /// The key of ds.training that asks for it.
 static constexpr StringLiteral kKey = "loss_normalization";
-
-/// The argument whose elements the targets of `loss` are, the same ones of each sample; null where they are
-/// computed.
-static Value findInput(CrossEntropyOp loss) {
-  Value targets = loss.getTargets();
-  SmallVector<SliceOp> slices;
-  while (Operation *op = targets.getDefiningOp()) {
-    if (!isa<ReshapeOp, SliceOp>(op))
-      return {};
-    if (auto slice = dyn_cast<SliceOp>(op))
-      slices.push_back(slice);
-    targets = op->getOperand(0);
-  }
-  auto argument = cast<BlockArgument>(targets);
-  auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
-  ArrayRef<int64_t> shape = tensorType(argument).getShape();
-  if (!func || !func.getArgAttr(argument.getArgNumber(), DsDialect::kInputAttr) || shape.empty())
-    return {};
-  auto cutsSamples = [&](SliceOp slice) {
-    return tensorType(slice.getInput()).getDimSize(0) != shape[0] ||
-           tensorType(slice.getResult()).getDimSize(0) != shape[0];
-  };
-  return llvm::any_of(slices, cutsSamples) ? Value() : targets;
-}
 
 /// Declares @mean_targets, which starts as `targets`, and makes it an argument of `forward`; null, with a
 /// diagnostic, where the model has a symbol of that name.
@@ -77,6 +51,13 @@ static Value addMeanTargets(func::FuncOp forward, int64_t targets) {
   return forward.getArgument(index);
 }
 
+/// Whether it is known which elements of an input are targets.
+static bool hasTargets(ModuleOp module) {
+  auto indices = module->getAttrOfType<ArrayAttr>(DsDialect::kIndicesAttr);
+  return indices && llvm::any_of(indices.getAsRange<IndicesAttr>(),
+                                 [](IndicesAttr known) { return !known.getTargets().empty(); });
+}
+
 /// Fails where the mean over the targets of `losses` cannot be told from the inputs.
 static LogicalResult checkLosses(ModuleOp module, ArrayRef<CrossEntropyOp> losses) {
   auto fail = [](Operation *op, StringRef expected) -> LogicalResult {
@@ -87,12 +68,10 @@ static LogicalResult checkLosses(ModuleOp module, ArrayRef<CrossEntropyOp> losse
   if (losses.empty())
     return fail(module, "a cross_entropy as loss, but the model has none");
   CrossEntropyOp first = losses.front();
-  Value input = findInput(first);
   for (CrossEntropyOp loss : losses) {
     if (loss.getDenominator())
       return fail(loss, "a mean over the loss's own targets, but it is divided by another number");
-    if (!input || findInput(loss) != input || loss.getIgnoreIndex() != first.getIgnoreIndex() ||
-        loss.getTargets().getType() != first.getTargets().getType())
+    if (!hasTargets(module) || loss.getTargets().getType() != first.getTargets().getType())
       return fail(loss,
                   "targets that are the same elements of each sample of one input, but forward computes "
                   "them, or other losses have others");

@@ -8,6 +8,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "LinearLoss.h"
+#include "MarkTargets.h"
 #include "NormalizeLoss.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Passes/Passes.h"
@@ -39,6 +40,7 @@ struct OfferLoss : mlir::ds::impl::OfferLossBase<OfferLoss> {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Model)))
       return signalPassFailure();
     const TrainingOptions training = getTraining(getOperation());
+    markTargets(getOperation());
     // First: chunks take over what the whole loss is divided by.
     if (training.lossMean == LossMean::Tokens && failed(normalizeLoss(getOperation())))
       return signalPassFailure();

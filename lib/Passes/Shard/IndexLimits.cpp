@@ -54,7 +54,8 @@ void mlir::ds::keepIndexLimits(ModuleOp module) {
       below = std::min(below, indices.getBelow());
       ignored = ignored ? ignored : indices.getIgnored();
     }
-    indices = IndicesAttr::get(module.getContext(), input, below, ignored);
+    const auto targets = indices ? indices.getTargets() : ArrayRef<int64_t>();
+    indices = IndicesAttr::get(module.getContext(), input, below, ignored, targets);
   });
   SmallVector<Attribute> all;
   for (auto &[input, indices] : known)

@@ -6,6 +6,8 @@
 #include "FillSample.h"
 #include "Sources.h"
 
+#include "ds/Runtime/Program/ProgramFile.h"
+
 #include <fmt/format.h>
 #include <xxhash.h>
 
@@ -32,6 +34,17 @@ struct DataSource::Impl {
   void noticeWraps(uint64_t step, Position first);
 };
 
+/// Of each element of a sample whether it is a target that may be ignored; empty where none is.
+static std::vector<uint8_t> targetsOf(const Input &input, const Buffer &buffer) {
+  if (input.targets.empty() || !input.hasIgnoreIndex)
+    return {};
+  const int64_t samples = buffer.shape.empty() ? 1 : buffer.shape[0];
+  std::vector<uint8_t> marks(static_cast<size_t>(numElements(buffer) / samples));
+  for (const IndexRange &run : input.targets)
+    std::fill_n(marks.begin() + static_cast<ptrdiff_t>(run.first), run.count, uint8_t(1));
+  return marks;
+}
+
 std::vector<InputSpec> ds::rt::inputSpecs(const Program &program) {
   std::vector<InputSpec> specs;
   for (const Input &input : program.inputs) {
@@ -39,8 +52,8 @@ std::vector<InputSpec> ds::rt::inputSpecs(const Program &program) {
     const auto isSame = [&](const InputSpec &spec) { return spec.name == input.name; };
     if (std::ranges::any_of(specs, isSame))
       continue;
-    specs.push_back(
-        {input.name, buffer.dtype, buffer.shape, input.indexLimit, input.hasIgnoreIndex, input.ignoreIndex});
+    specs.push_back({input.name, buffer.dtype, buffer.shape, input.indexLimit, input.hasIgnoreIndex,
+                     input.ignoreIndex, targetsOf(input, buffer)});
   }
   return specs;
 }

@@ -92,6 +92,15 @@ Layout unpackLayout(const fb::Layout *file) {
   return layout;
 }
 
+/// Pairs of a first element and a count; what is left of half a pair says nothing.
+std::vector<IndexRange> unpackRuns(const flatbuffers::Vector<uint64_t> *file) {
+  const std::vector<uint64_t> numbers = unpackList(file);
+  std::vector<IndexRange> runs;
+  for (size_t i = 0; i + 1 < numbers.size(); i += 2)
+    runs.push_back({numbers[i], numbers[i + 1]});
+  return runs;
+}
+
 void unpackTables(const fb::Program &file, Program &p) {
   for (const fb::State *s : *file.states()) {
     State state;
@@ -112,7 +121,7 @@ void unpackTables(const fb::Program &file, Program &p) {
   }
   for (const fb::Input *i : *file.inputs())
     p.inputs.push_back({i->name()->str(), i->buffer(), i->index_limit(), i->has_ignore_index(),
-                        i->ignore_index(), i->stage()});
+                        i->ignore_index(), i->stage(), unpackRuns(i->targets())});
   for (const fb::Output *o : *file.outputs())
     p.outputs.push_back({o->name()->str(), o->buffer(), o->stage()});
   for (const fb::Collective *c : *file.collectives())

@@ -176,6 +176,20 @@ Status verifyCopies(const Program &p) {
   return {};
 }
 
+/// Targets that are no elements of a sample, or not in order; empty where all are.
+std::string findTargetMistake(const Input &input, const Buffer &buffer) {
+  const int64_t samples = buffer.shape.empty() ? 1 : buffer.shape[0];
+  const uint64_t elements = samples == 0 ? 0 : static_cast<uint64_t>(numElements(buffer) / samples);
+  uint64_t from = 0;
+  for (const IndexRange &run : input.targets) {
+    if (run.first < from || run.first >= elements || run.count == 0 || run.count > elements - run.first)
+      return fmt::format("has {} targets from element {} on, where elements {} to {} of a sample may be",
+                         run.count, run.first, from, elements);
+    from = run.first + run.count + 1;
+  }
+  return {};
+}
+
 /// Inputs of one name are one input.
 Status verifySameInputs(const Program &p) {
   std::unordered_map<std::string_view, size_t> firsts;
@@ -185,9 +199,9 @@ Status verifySameInputs(const Program &p) {
     const Input &a = p.inputs[first];
     if (p.buffers[a.buffer].shape != p.buffers[b.buffer].shape ||
         p.buffers[a.buffer].dtype != p.buffers[b.buffer].dtype || a.indexLimit != b.indexLimit ||
-        a.hasIgnoreIndex != b.hasIgnoreIndex || a.ignoreIndex != b.ignoreIndex)
+        a.hasIgnoreIndex != b.hasIgnoreIndex || a.ignoreIndex != b.ignoreIndex || a.targets != b.targets)
       return refuse("inputs[{}] '{}' on stage {} is not inputs[{}] on stage {}: they differ in shape, type, "
-                    "index limit or ignore index",
+                    "index limit, ignore index or targets",
                     i, b.name, b.stage, first, a.stage);
   }
   return {};
@@ -229,6 +243,8 @@ Status verifySignature(const Program &p) {
     if (p.buffers[input.buffer].space == Space::Nvme)
       return refuse("inputs[{}] '{}' lies in storage, where no host can put it", i, input.name);
     const DType dtype = p.buffers[input.buffer].dtype;
+    if (const std::string mistake = findTargetMistake(input, p.buffers[input.buffer]); !mistake.empty())
+      return refuse("inputs[{}] '{}' {}", i, input.name, mistake);
     if (input.indexLimit < 0 || (input.indexLimit > 0 && dtype != DType::I64 && dtype != DType::I32))
       return refuse("inputs[{}] '{}' has index limit {} with dtype {}", i, input.name, input.indexLimit,
                     spell(dtype));

@@ -64,11 +64,20 @@ auto packStates(Builder &b, const Program &program) {
   return b.CreateVector(offsets);
 }
 
+/// None where there are no runs.
+flatbuffers::Offset<flatbuffers::Vector<uint64_t>> packRuns(Builder &b, const std::vector<IndexRange> &runs) {
+  std::vector<uint64_t> numbers;
+  for (const IndexRange &run : runs)
+    numbers.insert(numbers.end(), {run.first, run.count});
+  return numbers.empty() ? 0 : b.CreateVector(numbers);
+}
+
 auto packInputs(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::Input>> offsets;
   for (const Input &input : program.inputs)
     offsets.push_back(fb::CreateInput(b, b.CreateString(input.name), input.buffer, input.indexLimit,
-                                      input.hasIgnoreIndex, input.ignoreIndex, input.stage));
+                                      input.hasIgnoreIndex, input.ignoreIndex, input.stage,
+                                      packRuns(b, input.targets)));
   return b.CreateVector(offsets);
 }
 

@@ -3,7 +3,6 @@
 #include "OpenData.h"
 
 #include "Comm/Control/Limits.h"
-#include "FindTargets.h"
 #include "StepOutcome.h"
 
 #include "ds/Runtime/Data/DataFiles.h"
@@ -50,10 +49,8 @@ static Result<DataOptions> commonOptions(const std::string &path, const TrainOpt
 /// Opens data for the inputs of `program`, of which one may have the targets of its loss.
 static Result<DataSource> openFor(const Program &program, const DataOptions &options) {
   std::vector<InputSpec> specs = inputSpecs(program);
-  const std::optional<FoundTargets> targets = findTargets(program);
-  if (targets && specs[targets->input].hasIgnoreIndex)
-    specs[targets->input].targets = targets->ofSample;
-  else if (findMeanTargets(program))
+  const auto hasTargets = [](const InputSpec &spec) { return !spec.targets.empty(); };
+  if (findMeanTargets(program) && std::ranges::none_of(specs, hasTargets))
     return Error{
         ExitCode::Invalid,
         "the program divides its losses by the number of targets of a step, but which elements of its "

@@ -297,5 +297,8 @@ TEST_F(DataSourceTest, SpecsComeFromTheProgram) {
   EXPECT_EQ(specs[0].indexLimit, 50257);
   EXPECT_TRUE(specs[0].hasIgnoreIndex);
   EXPECT_EQ(specs[0].ignoreIndex, -100);
+  EXPECT_TRUE(specs[0].targets.empty());
+  program.inputs[0].targets = {{1, 2}, {5, 3}};
+  EXPECT_THAT(inputSpecs(program)[0].targets, ElementsAre(0, 1, 1, 0, 0, 1, 1, 1));
 }
 } // namespace

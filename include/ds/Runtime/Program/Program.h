@@ -119,6 +119,9 @@ struct Input {
   bool hasIgnoreIndex = false;
   int64_t ignoreIndex = 0;
   uint32_t stage = 0;
+  /// Elements of each sample, which is one of dimension 0, that losses have for targets; ascending runs that
+  /// do not touch. None: it is no input of targets, or it is not known.
+  std::vector<IndexRange> targets = {};
 };
 
 /// A rank-0 value that the host reads after a step ("loss", "grad_norm", "lr", "loss_scale", "skipped",
