@@ -317,24 +317,6 @@ module attributes {ds.indices = [100]} {
 
 // -----
 
-// expected-error@+1 {{expects pairs of a first target and a count, but got 3 numbers}}
-module attributes {ds.indices = [#ds.indices<"y" below 100 targets [0, 2, 4]>]} {
-}
-
-// -----
-
-// expected-error@+1 {{expects runs that ascend and do not touch, but got 2 targets from 2 on}}
-module attributes {ds.indices = [#ds.indices<"y" below 100 targets [0, 2, 2, 2]>]} {
-}
-
-// -----
-
-// expected-error@+1 {{expects runs that ascend and do not touch, but got 0 targets from 3 on}}
-module attributes {ds.indices = [#ds.indices<"y" below 100 targets [0, 2, 3, 0]>]} {
-}
-
-// -----
-
 // expected-error@+1 {{'func.func' op expects no ds.training: a module has it}}
 func.func @training_of_a_function() attributes {ds.training = #ds.training<>} {
   return
