@@ -216,8 +216,12 @@ def change_stage(draw, tree):
 
 
 def change_schedule(draw, tree):
-    schedule = draw.choice(tree["stages"])["schedule"]
-    way = draw.randrange(5)
+    stage = draw.choice(tree["stages"])
+    schedule, waits = stage["schedule"], stage.get("after", [])
+    way = draw.randrange(6 if waits else 5)
+    if way == 5:
+        draw.choice(waits)[draw.choice(["compute", "transfer", "move"])] = draw.choice([0, 1, 2, 3, 4, 5, 2**32 - 1])
+        return "what an entry of a schedule waits for"
     if way == 0:
         draw.shuffle(schedule)
     elif way == 1 and schedule:

@@ -63,6 +63,7 @@ SEEDS = {
     "stages-layers": Recipe(written="layers"),
     "stages-chain": Recipe(written="chain"),
     "stages-ring": Recipe(written="ring"),
+    "stages-pipeline": Recipe(written="pipeline"),
     "cuda-mlp": Recipe(("mlp",), {}, target="cuda:sm_90"),
     "cuda-gpt-bf16": Recipe(GPT, {"gradient_accumulation_steps": 2, **BF16}, target="cuda:sm_90"),
 }

@@ -9,6 +9,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "FakeRanks.h"
+#include "LayersBuilder.h"
 #include "TwoLayers.h"
 
 #include "ds/Runtime/Engine/Executor.h"
@@ -87,8 +88,19 @@ Program layers() {
   return program;
 }
 
+/// Two stages do one forward and one backward in turns, with transfers beside them.
+Program pipeline() {
+  const Pipeline turns{PipelineKind::OneForwardOneBackward, 2, 1, 3};
+  Program program = LayersBuilder(turns, tableOf(turns), 0).b.program;
+  program.image = readBytes(DS_PLAYER_KERNELS);
+  return program;
+}
+
 int write(const std::string &name, const std::string &path) {
-  const Program program = name == "layers" ? layers() : name == "chain" ? chain() : ring();
+  const Program program = name == "layers"     ? layers()
+                          : name == "pipeline" ? pipeline()
+                          : name == "chain"    ? chain()
+                                               : ring();
   if (Status status = writeProgram(program, path); !status)
     return fail(status.error());
   return 0;

@@ -93,12 +93,14 @@ TEST(VerifySchedule, Segments) {
     return verdictOn(p, kMicroSteps);
   };
   EXPECT_THAT(
-      with([](Segment &s) { s.work = WorkSet::fromBits(0x43); }),
-      HasSubstr("segments[1] 's1' does work 0x40 beside forward, backward, but this ds-run knows no more "
-                "than forward, backward, input gradient, weight gradient, update, evaluation"));
+      with([](Segment &s) { s.work = WorkSet::fromBits(0x103); }),
+      HasSubstr(
+          "segments[1] 's1' does work 0x100 beside forward, backward, but this ds-run knows no more "
+          "than forward, backward, input gradient, weight gradient, update, evaluation, transfer, move"));
   EXPECT_THAT(with([](Segment &s) { s.work = {}; }), HasSubstr("'s1' does nothing, expected some work"));
   EXPECT_THAT(with([](Segment &s) { s.work.add(Evaluation); }),
-              HasSubstr("'s1' does forward, backward, evaluation, expected some work, and evaluation alone"));
+              HasSubstr("'s1' does forward, backward, evaluation, expected some work, and evaluation, "
+                        "transfer and move alone"));
   EXPECT_THAT(with([](Segment &s) { s.stage = 1; }), HasSubstr("'s1' belongs to stage 1 of 1"));
   EXPECT_THAT(with([](Segment &s) { s.chunk = 256; }),
               HasSubstr("'s1' belongs to chunk 256, the limit is 256"));

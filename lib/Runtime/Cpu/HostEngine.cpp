@@ -28,11 +28,16 @@ Status beginOn(HostTasks &tasks, const Engine::Fill &fill, const Execution &part
   return {};
 }
 
-/// Every stream on its own thread.
+/// Every stream on its own thread, and every lane of a step beside the others.
 class StreamsPlayer final : public StepPlayer {
 public:
   StreamsPlayer(HostTasks &tasks, StreamWorkers &workers, const Engine::Fill &fill)
       : tasks(tasks), workers(workers), fill(fill) {}
+
+  /// The step of `lanes`.
+  Status playLanes(LaneWorkers &lanes) {
+    return lanes.play([this](const Execution &part) { return play({&part, 1}); });
+  }
 
 private:
   Status begin(const Execution &part) override { return beginOn(tasks, fill, part); }
@@ -131,7 +136,24 @@ Status HostEngine::startWorkers(const HostEngineOptions &options) {
                                 [this](uint32_t command) { return tasks.advance(command); },
                                 [this](uint32_t command) { return tasks.finish(command); }},
       options.failed);
-  return workers->start();
+  if (Status status = workers->start(); !status)
+    return status;
+  return hasLanes(step) ? startLanes(options) : Status();
+}
+
+Status HostEngine::startLanes(const HostEngineOptions &options) {
+  lanes = std::make_unique<LaneWorkers>(
+      step, [this](const Execution &execution) { return runAlone(execution); }, options.failed);
+  return lanes->start();
+}
+
+/// All commands of an execution, on the thread of its lane.
+Status HostEngine::runAlone(const Execution &execution) {
+  const Segment &segment = program.segments[execution.segment];
+  for (uint32_t i = 0; i < segment.numCommands; ++i)
+    if (Status status = tasks.run(segment.firstCommand + i, execution.microBatch); !status)
+      return status;
+  return {};
 }
 
 Status HostEngine::startPoison() {
@@ -184,14 +206,19 @@ Status HostEngine::run(uint32_t segment, uint32_t microBatch) {
   return play({&alone, 1}, {});
 }
 
-Status HostEngine::runStep(const Fill &fill, bool late) { return play(late ? lateStep : step, fill); }
+Status HostEngine::runStep(const Fill &fill, bool late) {
+  if (lanes && !late) // no step of several stages is late
+    return StreamsPlayer(tasks, *workers, fill).playLanes(*lanes);
+  return play(late ? lateStep : step, fill);
+}
 
 Status HostEngine::retrace(const Fill &fill, const After &after) {
   return CallerPlayer(program, poison.get(), tasks, fill, after).play(step);
 }
 
 int64_t HostEngine::takeExposedNs() {
-  return tasks.takeExposedNs() + (workers ? workers->takeWaitedNs() : 0);
+  return tasks.takeExposedNs() + (workers ? workers->takeWaitedNs() : 0) +
+         (lanes ? lanes->takeWaitedNs() : 0);
 }
 
 } // namespace ds::rt

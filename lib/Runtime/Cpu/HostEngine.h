@@ -1,14 +1,16 @@
 //===- HostEngine.h - Runs a program on this processor ------------------------------===//
 //
 // Commands of the compute stream run on the thread that calls, because libgomp keeps one team per caller;
-// every other stream has a worker. A program with one stream takes no lock and waits for nothing, and so does
-// one that is poisoned or looked at command by command: then all run in issue order on the calling thread.
+// every other stream has a worker, and so has every other lane of a step. A program with one stream takes no
+// lock and waits for nothing, and so does one that is poisoned or looked at command by command: then all run
+// in issue order on the calling thread, which is one in which ranks can meet.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_CPU_HOSTENGINE_H
 #define DS_LIB_RUNTIME_CPU_HOSTENGINE_H
 
 #include "HostTasks.h"
+#include "LaneWorkers.h"
 #include "Player/Poison.h"
 #include "Program/Execution.h"
 #include "StreamWorkers.h"
@@ -51,6 +53,8 @@ private:
   Status bind(const HostEngineOptions &options, uint32_t command);
   Status startWorkers(const HostEngineOptions &options);
   Status startPoison();
+  Status startLanes(const HostEngineOptions &options);
+  Status runAlone(const Execution &execution);
   Status play(std::span<const Execution> parts, const Fill &fill);
   std::byte *address(uint32_t buffer, uint32_t microBatch) const;
 
@@ -64,6 +68,7 @@ private:
   std::unique_ptr<Poison> poison;         ///< null without
   const std::vector<Execution> step;      ///< the schedule
   const std::vector<Execution> lateStep;  ///< with late updates; empty where a step leaves none
+  std::unique_ptr<LaneWorkers> lanes;     ///< of the step; null where it has one, or poison
 };
 
 } // namespace ds::rt

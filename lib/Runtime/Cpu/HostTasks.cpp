@@ -8,8 +8,8 @@ namespace ds::rt {
 HostTasks::HostTasks(const Program &program)
     : program(program), tasks(program.commands.size()), began(program.commands.size()) {}
 
-Task *HostTasks::taskOf(uint32_t command) const {
-  return tasks[command][microBatch % tasks[command].size()].get();
+Task *HostTasks::taskOf(uint32_t command, uint32_t micro) const {
+  return tasks[command][micro % tasks[command].size()].get();
 }
 
 void HostTasks::note(uint32_t command, int64_t begin) {
@@ -17,8 +17,8 @@ void HostTasks::note(uint32_t command, int64_t begin) {
   timings.push_back({command, program.commands[command].stream, begin, nowNs()});
 }
 
-Status HostTasks::run(uint32_t command) {
-  Task *task = taskOf(command);
+Status HostTasks::run(uint32_t command, uint32_t micro) {
+  Task *task = taskOf(command, micro);
   if (!task)
     return {};
   if (!measuring)

@@ -29,7 +29,9 @@ public:
   void setMicroBatch(uint32_t micro) { microBatch = micro; }
 
   /// Runs a command on the thread of its stream.
-  Status run(uint32_t command);
+  Status run(uint32_t command) { return run(command, microBatch); }
+  /// The same beside what runs for the current micro-batch, for another one.
+  Status run(uint32_t command, uint32_t micro);
   /// The same on the thread that the run belongs to, where nothing hides the time of a collective.
   Status runHere(uint32_t command);
   /// `run` in three parts, see StreamWorkers::Overlapped.
@@ -43,7 +45,8 @@ public:
   int64_t takeExposedNs() { return std::exchange(exposedNs, 0); }
 
 private:
-  Task *taskOf(uint32_t command) const;
+  Task *taskOf(uint32_t command) const { return taskOf(command, microBatch); }
+  Task *taskOf(uint32_t command, uint32_t micro) const;
   void note(uint32_t command, int64_t begin);
 
   const Program &program;

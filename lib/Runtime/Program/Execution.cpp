@@ -6,21 +6,44 @@
 
 namespace ds::rt {
 
-/// Whether a segment works on a micro-batch: an update alone works on what all of them have left.
-static bool worksOnMicroBatch(const Segment &segment) { return segment.work != WorkSet{Work::Update}; }
+/// Whether a segment computes with a micro-batch: an update alone does with what all of them have left.
+static bool worksOnMicroBatch(const Segment &segment) {
+  return segment.work != WorkSet{Work::Update} && laneOf(segment.work) == Lane::Compute;
+}
 
-std::vector<Execution> executionsOf(const Program &program) {
+std::vector<Execution> executionsOf(const Program &program) { return executionsOf(program, 0); }
+
+std::vector<Execution> executionsOf(const Program &program, uint32_t stage) {
   std::vector<Execution> step;
   std::vector<bool> filled(program.accumulation, false);
-  for (const ScheduleEntry &entry : program.stages.front().schedule)
+  for (const ScheduleEntry &entry : program.stages[stage].schedule)
     for (uint32_t i = 0; i < entry.count; ++i) {
       Execution execution = executeAlone(program, entry.segment, entry.firstMicroBatch + i);
+      execution.lane = laneOf(program.segments[entry.segment].work);
+      if (i == 0)
+        execution.after = entry.after;
       execution.fills = execution.fills && !filled[execution.microBatch];
       if (execution.fills)
         filled[execution.microBatch] = true;
       step.push_back(execution);
     }
   return step;
+}
+
+bool hasLanes(std::span<const Execution> step) {
+  return std::ranges::any_of(step, [](const Execution &each) { return each.lane != Lane::Compute; });
+}
+
+LaneEvents::LaneEvents(std::span<const Execution> step) {
+  for (const Execution &execution : step)
+    for (unsigned lane = 0; lane < kNumLanes; ++lane)
+      if (execution.after[lane] > 0)
+        numbers.try_emplace({Lane(lane), execution.after[lane] - 1}, size());
+}
+
+std::optional<uint32_t> LaneEvents::of(Lane lane, uint32_t index) const {
+  const auto found = numbers.find({lane, index});
+  return found == numbers.end() ? std::nullopt : std::optional(found->second);
 }
 
 LateSegments lateSegmentsOf(const Program &program) {

@@ -4,6 +4,9 @@
 
 #include "ds/Runtime/Program/Messages.h"
 
+#include <map>
+#include <span>
+
 namespace ds::rt {
 
 /// One execution of a segment.
@@ -11,12 +14,33 @@ struct Execution {
   uint32_t segment = 0;
   uint32_t microBatch = 0;
   bool fills = false; ///< the host fills the inputs of the micro-batch before it
+  Lane lane = Lane::Compute;
+  LaneCounts after = {}; ///< executions of other lanes that are over before it begins
 };
 
 /// The executions of one training step of the first stage (which is the only one of a loaded program), in
-/// order. The inputs of a micro-batch are filled before the first one that works on it. Requires a program
-/// that verifyProgram accepts.
+/// order. The inputs of a micro-batch are filled before the first one that computes with it. Requires a
+/// program that verifyProgram accepts.
 std::vector<Execution> executionsOf(const Program &program);
+/// The same of any stage of a program of which the segments and schedules are valid.
+std::vector<Execution> executionsOf(const Program &program, uint32_t stage);
+
+/// Whether some of them are on another lane than the computing one.
+bool hasLanes(std::span<const Execution> step);
+
+/// Numbers the executions of a step that another lane waits for, each once, in the order in which they are
+/// waited for.
+class LaneEvents {
+public:
+  explicit LaneEvents(std::span<const Execution> step);
+
+  uint32_t size() const { return static_cast<uint32_t>(numbers.size()); }
+  /// Of execution `index` of a lane, from 0; nothing where nobody waits for it.
+  std::optional<uint32_t> of(Lane lane, uint32_t index) const;
+
+private:
+  std::map<std::pair<Lane, uint32_t>, uint32_t> numbers;
+};
 
 /// The segments that update and that no schedule runs: they make updates which a step has left to be made.
 struct LateSegments {

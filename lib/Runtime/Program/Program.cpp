@@ -31,8 +31,9 @@ const char *spell(Role role) {
 }
 
 const char *spell(Work work) {
-  static constexpr const char *kNames[] = {"forward",         "backward", "input gradient",
-                                           "weight gradient", "update",   "evaluation"};
+  static constexpr const char *kNames[] = {"forward", "backward",   "input gradient", "weight gradient",
+                                           "update",  "evaluation", "transfer",       "move"};
+  static_assert(std::size(kNames) == static_cast<size_t>(kLastWork) + 1);
   return kNames[static_cast<uint8_t>(work)];
 }
 
@@ -42,6 +43,12 @@ std::string spell(WorkSet works) {
     if (works.has(static_cast<Work>(bit)))
       text += (text.empty() ? "" : ", ") + std::string(spell(static_cast<Work>(bit)));
   return text.empty() ? "nothing" : text;
+}
+
+const char *spell(Lane lane) {
+  static constexpr const char *kNames[] = {"compute", "transfer", "move"};
+  static_assert(std::size(kNames) == kNumLanes);
+  return kNames[static_cast<uint8_t>(lane)];
 }
 
 const char *spell(Gradients gradients) {

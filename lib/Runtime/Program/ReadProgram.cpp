@@ -140,7 +140,21 @@ void unpackTables(const fb::Program &file, Program &p) {
                           s->first_command(), s->num_commands()});
 }
 
-void unpackStages(const fb::Program &file, Program &p) {
+/// What entries of a schedule wait for; nothing where none does.
+Status unpackWaits(const fb::Stage &file, const std::string &name, std::vector<ScheduleEntry> &schedule) {
+  if (!file.after())
+    return {};
+  if (file.after()->size() != schedule.size())
+    return corrupt(name, fmt::format("a schedule of {} entries says of {} what they wait for",
+                                     schedule.size(), file.after()->size()));
+  for (uint32_t i = 0; i < schedule.size(); ++i) {
+    const fb::LaneCounts *counts = file.after()->Get(i);
+    schedule[i].after = {counts->compute(), counts->transfer(), counts->move()};
+  }
+  return {};
+}
+
+Status unpackStages(const fb::Program &file, const std::string &name, Program &p) {
   p.stages.clear();
   for (const fb::Stage *s : *file.stages()) {
     Stage stage{{s->arena_device(), s->arena_host(), s->arena_nvme()},
@@ -150,8 +164,11 @@ void unpackStages(const fb::Program &file, Program &p) {
     for (const fb::ScheduleEntry *e : *s->schedule())
       stage.schedule.push_back({e->segment(), e->first_micro_batch(), e->count(),
                                 static_cast<Gradients>(e->gradients()), e->reduces()});
+    if (Status status = unpackWaits(*s, name, stage.schedule); !status)
+      return status;
     p.stages.push_back(std::move(stage));
   }
+  return {};
 }
 
 void unpackLists(const fb::Program &file, Program &p) {
@@ -235,7 +252,8 @@ bool isAligned(const fb::Program &file) {
                  isAligned<fb::Lifetime>(file.lifetimes()) && isAligned<fb::Command>(file.commands()) &&
                  isAligned<int64_t>(file.params()) && isAligned<uint32_t>(file.operands());
   for (const fb::Stage *stage : *file.stages())
-    aligned &= isAligned<fb::ScheduleEntry>(stage->schedule());
+    aligned &= isAligned<fb::ScheduleEntry>(stage->schedule()) &&
+               (!stage->after() || isAligned<fb::LaneCounts>(stage->after()));
   for (const fb::State *state : *file.states()) {
     aligned &= isAligned<int64_t>(state->logical_shape());
     if (const fb::Layout *layout = state->layout())
@@ -292,7 +310,8 @@ Result<Program> parseProgram(const std::vector<uint8_t> &bytes, const std::strin
   if (Status status = unpackBuffers(file, name, program); !status)
     return status.error();
   unpackTables(file, program);
-  unpackStages(file, program);
+  if (Status status = unpackStages(file, name, program); !status)
+    return status.error();
   unpackLists(file, program);
   if (Status status = verifyProgram(program); !status)
     return corrupt(name, status.error().message);

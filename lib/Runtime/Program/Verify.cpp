@@ -151,8 +151,8 @@ bool mayOverlap(const Buffer &a, const Buffer &b, const Mesh &mesh) {
 }
 
 Status verifyProgram(const Program &program) {
-  for (auto check :
-       {verifyTables, verifySegments, verifySchedules, verifyLifetimes, verifyEvents, verifyMeetings})
+  for (auto check : {verifyTables, verifySegments, verifySchedules, verifyLifetimes, verifyEvents,
+                     verifyLanes, verifyMeetings})
     if (Status status = check(program); !status)
       return status;
   return {};

@@ -2,8 +2,8 @@
 //
 // Each part checks one layer and trusts the ones before it: tables (indices, enumerations, geometry), then
 // library commands and collectives (operands against Library.h and Program.h), then segments and their
-// schedule (what is done when), then lifetimes and events (who holds which byte when), then what stages have
-// with each other.
+// schedule (what is done when), then lifetimes and events (who holds which byte when), then lanes (what runs
+// beside what), then what stages have with each other.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_PROGRAM_VERIFY_H
@@ -70,6 +70,10 @@ Status verifyCollectives(const Program &program);
 Status verifyCollectiveCommand(const Program &program, uint64_t command);
 /// Exchanges are whole, and their messages share nothing that one of them receives (Messages.h).
 Status verifyExchanges(const Program &program);
+/// What lanes run beside each other neither shares streams nor touches bytes that one of them writes, and
+/// each slot is done with one micro-batch before the next (docs/pipelines.md).
+Status verifyLanes(const Program &program);
+Status verifyLaneAccesses(const Program &program, uint32_t stage);
 /// In every step and evaluation stages send what others receive, and nobody waits for ever.
 Status verifyMeetings(const Program &program);
 Status verifyStorageSettings(const Program &program);

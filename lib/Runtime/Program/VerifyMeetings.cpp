@@ -30,7 +30,14 @@ struct Meeting {
 using Meetings = std::vector<std::vector<Meeting>>; ///< by segment, in order
 
 /// What the stages do in one go: a schedule for each, or one segment.
-using Runs = std::vector<std::vector<std::pair<uint32_t, uint32_t>>>; ///< by stage: segments and how often
+using Runs = std::vector<std::vector<ScheduleEntry>>; ///< by stage
+
+/// The micro-batch that a transfer is for; segments of other work have messages of any.
+std::optional<uint32_t> transferredBy(const Program &p, const ScheduleEntry &run, uint32_t round) {
+  if (laneOf(p.segments[run.segment].work) != Lane::Transfer)
+    return {};
+  return run.firstMicroBatch + round;
+}
 
 const Collective &collectiveOf(const Program &p, uint32_t command) {
   return p.collectives[p.commands[command].callee];
@@ -91,24 +98,25 @@ private:
   /// An end of a message that has not met the other one.
   struct End {
     uint32_t stage, command;
+    std::optional<uint32_t> microBatch = {}; ///< that a transfer is for
   };
   using Way = std::tuple<uint32_t, uint32_t, uint32_t>;      ///< stream, sender, receiver
   using Together = std::tuple<uint32_t, uint32_t, uint32_t>; ///< stream, axes, first stage
 
   const Meeting &frontOf(uint32_t stage) const {
     const Place &at = places[stage];
-    return meetings[runs[stage][at.run].first][at.meeting];
+    return meetings[runs[stage][at.run].segment][at.meeting];
   }
   bool isOver(uint32_t stage) const { return places[stage].run == runs[stage].size(); }
 
   /// Moves on to the next meeting where there is none; false at the end.
   bool skipToMeeting(uint32_t stage) {
     for (Place &at = places[stage]; !isOver(stage);) {
-      const auto &[segment, count] = runs[stage][at.run];
-      if (at.meeting < meetings[segment].size())
+      const ScheduleEntry &run = runs[stage][at.run];
+      if (at.meeting < meetings[run.segment].size())
         return true;
       at.meeting = 0;
-      if (++at.round == count || meetings[segment].empty())
+      if (++at.round == run.count || meetings[run.segment].empty())
         ++at.run, at.round = 0;
     }
     return false;
@@ -124,8 +132,10 @@ private:
 
   std::optional<Mismeeting> post(uint32_t stage, const Meeting &meeting) {
     places[stage].lacks = meeting.commands.count;
+    const std::optional<uint32_t> microBatch =
+        transferredBy(p, runs[stage][places[stage].run], places[stage].round);
     for (uint32_t command = meeting.commands.first; command < meeting.commands.end(); ++command)
-      if (auto mistake = post({stage, command}))
+      if (auto mistake = post({stage, command, microBatch}))
         return mistake;
     return {};
   }
@@ -166,7 +176,10 @@ private:
     const Collective &given = collectiveOf(p, send.command), &wanted = collectiveOf(p, receive.command);
     if (given.name == wanted.name && given.elements == wanted.elements && given.dtype == wanted.dtype &&
         given.axes == wanted.axes)
-      return {};
+      return send.microBatch && receive.microBatch && send.microBatch != receive.microBatch
+                 ? std::optional(mistake(send, fmt::format(" for micro-batch {}", *send.microBatch), receive,
+                                         fmt::format(" for micro-batch {}", *receive.microBatch)))
+                 : std::nullopt;
     return mistake(send, sizeOf(p, send.command), receive, sizeOf(p, receive.command));
   }
 
@@ -279,9 +292,9 @@ std::optional<Mismeeting> findOwnMessage(const Program &p, const StageGrid &grid
 std::optional<Mismeeting> findTooMany(const StageGrid &grid, const Meetings &meetings, const Runs &runs) {
   uint64_t count = 0;
   for (uint32_t stage = 0; stage < grid.size(); ++stage)
-    for (const auto &[segment, times] : runs[stage])
-      for (const Meeting &meeting : meetings[segment])
-        if ((count += uint64_t(times) * meeting.commands.count) > kMaxMeetings)
+    for (const ScheduleEntry &run : runs[stage])
+      for (const Meeting &meeting : meetings[run.segment])
+        if ((count += uint64_t(run.count) * meeting.commands.count) > kMaxMeetings)
           return Mismeeting{meeting.commands.first,
                             grid.firstRank(stage),
                             fmt::format("is the end of {} meetings of stages in one go, the limit is {}",
@@ -296,10 +309,9 @@ std::optional<Mismeeting> findTooMany(const StageGrid &grid, const Meetings &mee
 std::pair<Runs, Runs> runsOf(const Program &p) {
   Runs step(p.stages.size()), evaluation(p.stages.size());
   for (size_t stage = 0; stage < p.stages.size(); ++stage) {
-    for (const ScheduleEntry &entry : p.stages[stage].schedule)
-      step[stage].emplace_back(entry.segment, entry.count);
+    step[stage] = p.stages[stage].schedule;
     if (p.stages[stage].evaluation >= 0)
-      evaluation[stage].emplace_back(static_cast<uint32_t>(p.stages[stage].evaluation), 1);
+      evaluation[stage].push_back({static_cast<uint32_t>(p.stages[stage].evaluation)});
   }
   return {std::move(step), std::move(evaluation)};
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace ds::rt {
@@ -112,6 +113,8 @@ private:
     if (segment.work.hasAny(kMakesGradients))
       if (Status status = playGradients(i, microBatch); !status)
         return status;
+    if (segment.work.has(Work::Transfer) && !transferred.emplace(entry.segment, microBatch).second)
+      return refuse("schedule[{}] runs '{}' for micro-batch {} a second time", i, segment.name, microBatch);
     if (!segment.work.has(Work::Update))
       return {};
     isUpdated = true;
@@ -171,7 +174,8 @@ private:
   const uint32_t stage;
   const std::vector<ScheduleEntry> &schedule;
   std::map<uint32_t, Chunk> chunks;
-  std::map<uint32_t, size_t> firstEntries; ///< by segment
+  std::map<uint32_t, size_t> firstEntries;             ///< by segment
+  std::set<std::pair<uint32_t, uint32_t>> transferred; ///< segments, and micro-batches
   bool isUpdated = false;
 };
 
@@ -181,9 +185,10 @@ Status verifyWork(const Program &p, size_t i) {
   if (const uint32_t unknown = s.work.bits() & ~kKnown; unknown != 0)
     return refuse("segments[{}] '{}' does work {:#x} beside {}, but this ds-run knows no more than {}", i,
                   s.name, unknown, spell(s.work), spell(WorkSet::fromBits(kKnown)));
-  if (s.work == WorkSet() || (s.work.has(Work::Evaluation) && s.work != WorkSet{Work::Evaluation}))
-    return refuse("segments[{}] '{}' does {}, expected some work, and evaluation alone", i, s.name,
-                  spell(s.work));
+  const bool hasOne = (s.work.bits() & (s.work.bits() - 1)) == 0;
+  if (s.work == WorkSet() || (s.work.hasAny({Work::Evaluation, Work::Transfer, Work::Move}) && !hasOne))
+    return refuse("segments[{}] '{}' does {}, expected some work, and evaluation, transfer and move alone", i,
+                  s.name, spell(s.work));
   if (s.stage >= p.stages.size())
     return refuse("segments[{}] '{}' belongs to stage {} of {}", i, s.name, s.stage, p.stages.size());
   if (s.chunk >= kMaxChunks)

@@ -165,12 +165,26 @@ std::vector<fb::ScheduleEntry> flatten(const std::vector<ScheduleEntry> &schedul
   return flat;
 }
 
+/// Nothing where no entry waits.
+flatbuffers::Offset<flatbuffers::Vector<const fb::LaneCounts *>>
+packWaits(Builder &b, const std::vector<ScheduleEntry> &schedule) {
+  std::vector<fb::LaneCounts> flat;
+  bool waits = false;
+  for (const ScheduleEntry &e : schedule) {
+    flat.emplace_back(e.after[0], e.after[1], e.after[2]);
+    waits |= e.after != LaneCounts{};
+  }
+  static_assert(kNumLanes == 3);
+  return waits ? b.CreateVectorOfStructs(flat) : 0;
+}
+
 auto packStages(Builder &b, const Program &program) {
   std::vector<flatbuffers::Offset<fb::Stage>> offsets;
   for (const Stage &stage : program.stages)
     offsets.push_back(fb::CreateStage(b, stage.arenas.device, stage.arenas.host, stage.arenas.nvme,
                                       b.CreateVectorOfStructs(flatten(stage.schedule)), stage.evaluation,
-                                      stage.logits.segment, stage.logits.rows, stage.logits.logits));
+                                      stage.logits.segment, stage.logits.rows, stage.logits.logits,
+                                      packWaits(b, stage.schedule)));
   return b.CreateVector(offsets);
 }
 

@@ -23,6 +23,7 @@
 #include "ds/Runtime/Program/Mesh.h"
 #include "ds/Runtime/Program/RunSettings.h"
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
@@ -200,8 +201,10 @@ enum class Work : uint8_t {
   WeightGradient, ///< of the parameters
   Update,         ///< of all states of the stage, once a step
   Evaluation,     ///< the forward of held-out data; no part of a step
+  Transfer,       ///< messages with other stages, beside what computes
+  Move,           ///< collectives that bring parameters, beside what computes
 };
-inline constexpr Work kLastWork = Work::Evaluation;
+inline constexpr Work kLastWork = Work::Move;
 const char *spell(Work work);
 
 /// Kinds of work that are done in one go, in the order of their enumerators. Bits that a file has beyond the
@@ -240,6 +243,18 @@ struct Segment {
   uint32_t firstCommand = 0, numCommands = 0;
 };
 
+/// Executions that are one after another in the order of the schedule; those of other lanes run beside them.
+/// Which lane runs a segment its work says.
+enum class Lane : uint8_t { Compute, Transfer, Move };
+inline constexpr unsigned kNumLanes = 3;
+const char *spell(Lane lane);
+constexpr Lane laneOf(WorkSet work) {
+  return work.has(Work::Transfer) ? Lane::Transfer : work.has(Work::Move) ? Lane::Move : Lane::Compute;
+}
+
+/// A number of executions for each lane.
+using LaneCounts = std::array<uint32_t, kNumLanes>;
+
 /// What an execution does with the gradients that its chunk gathers over a step.
 enum class Gradients : uint8_t {
   None, ///< makes none, or uses them up itself
@@ -250,7 +265,8 @@ const char *spell(Gradients gradients);
 
 /// `count` executions of a segment, for micro-batches [firstMicroBatch, firstMicroBatch + count). In a step
 /// every micro-batch is forwarded once in every chunk, what else is done for one is done for all, and an
-/// execution that updates is the last one.
+/// execution that updates is the last one. The order of entries is one in which a rank can do all of them one
+/// after another; lanes take order away (docs/pipelines.md).
 struct ScheduleEntry {
   uint32_t segment = 0;
   uint32_t firstMicroBatch = 0, count = 1;
@@ -258,6 +274,9 @@ struct ScheduleEntry {
   /// The gradients are complete afterwards, over micro-batches and ranks: those of the chunk, or of all
   /// chunks where it updates.
   bool reduces = false;
+  /// The first execution begins once so many of each other lane are over, of those that stand before it. 0 of
+  /// its own lane, which is in order anyway.
+  LaneCounts after = {};
 };
 
 /// What runs its commands in order, beside other streams.
