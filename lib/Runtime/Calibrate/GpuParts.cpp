@@ -67,7 +67,7 @@ Status measureGpuLaunches(GpuCalibration &c) {
   if (Status status = bench.bind(); !status)
     return status;
   Device &gpu = bench.gpu();
-  const uint32_t few = c.quick ? 2 : 100, many = c.quick ? 6 : 2000;
+  const uint32_t few = c.quick ? 2 : 100, many = c.quick ? 6 : 2000, others[] = {1};
   const auto launch = [&] { return gpu.issue(kernel, /*microBatch=*/0); };
   const auto tell = [&](const char *figure, const Result<Sample> &sample) {
     if (sample)
@@ -87,10 +87,10 @@ Status measureGpuLaunches(GpuCalibration &c) {
                                               })},
       {"fork, kernel and join in a graph", timeNode(bench, few, many / 4 + few,
                                                     [&] {
-                                                      Status status = gpu.streams().fork();
+                                                      Status status = gpu.streams().fork(others);
                                                       if (status)
                                                         status = launch();
-                                                      return status ? gpu.streams().join() : status;
+                                                      return status ? gpu.streams().join(others) : status;
                                                     })},
       {"start of a graph of one node to its end, on the host", bench.waitForGraph(launch)}};
   for (const auto &[figure, sample] : all)

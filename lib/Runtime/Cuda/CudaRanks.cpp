@@ -104,14 +104,19 @@ bool CudaRanks::end() {
   return true;
 }
 
-/// The collective that everything waits for: of those that are the next of an unfinished stream, by its last
-/// mark, the one that the program issues first.
+/// The collective that everything waits for: the one that an unfinished stream stands in, where its last mark
+/// says so; else of those that are the next of an unfinished stream, by its last mark, the one that the
+/// program issues first.
 std::string CudaRanks::waitedFor() const {
   size_t first = program->commands.size();
   for (uint32_t stream = 0; stream < on.streams.size(); ++stream) {
-    const uint32_t last = on.telemetry.reached(stream);
+    const uint32_t last = on.telemetry.reached(stream), begun = last & ~DeviceTelemetry::kBegun;
     if (on.context.driver.streamQuery(on.streams[stream]) != CUDA_ERROR_NOT_READY)
       continue;
+    if (begun != last && begun < program->commands.size()) {
+      first = begun;
+      break;
+    }
     for (size_t i = last < program->commands.size() ? last + 1 : 0; i < first; ++i)
       if (program->commands[i].stream == stream && program->commands[i].kind == CommandKind::Collective)
         first = i;

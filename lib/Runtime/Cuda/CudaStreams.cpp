@@ -1,6 +1,8 @@
 //===- CudaStreams.cpp - Streams and events of a program ----------------------------===//
 #include "CudaStreams.h"
 
+#include "Program/Execution.h"
+
 #include <algorithm>
 
 namespace ds::rt::cuda {
@@ -19,11 +21,12 @@ Status CudaStreams::make(const Program &program) {
       return status;
     streams.push_back(stream);
   }
-  for (size_t i = 0; i < program.numEvents + streams.size(); ++i) {
+  const size_t numEvents = program.numEvents + LaneEvents(executionsOf(program)).size();
+  for (size_t i = 0; i < numEvents + streams.size(); ++i) {
     Result<CUevent> event = context.makeEvent(CU_EVENT_DISABLE_TIMING);
     if (!event)
       return event.error();
-    (i < program.numEvents ? events : meetings).push_back(*event);
+    (i < numEvents ? events : meetings).push_back(*event);
   }
   return {};
 }
@@ -49,24 +52,21 @@ Status CudaStreams::callHost(uint32_t stream, void (*body)(void *), void *argume
   return context.check(context.driver.launchHostFunc(streams[stream], body, argument), "calling the host");
 }
 
-Status CudaStreams::fork() {
-  if (streams.size() == 1)
+Status CudaStreams::fork(std::span<const uint32_t> others) {
+  if (others.empty())
     return {};
   CUresult result = context.driver.eventRecord(meetings[computeStream], streams[computeStream]);
-  for (uint32_t i = 0; i < streams.size() && result == CUDA_SUCCESS; ++i)
-    if (i != computeStream)
-      result = context.driver.streamWaitEvent(streams[i], meetings[computeStream], 0);
+  for (size_t i = 0; i < others.size() && result == CUDA_SUCCESS; ++i)
+    result = context.driver.streamWaitEvent(streams[others[i]], meetings[computeStream], 0);
   return context.check(result, "starting the streams");
 }
 
-Status CudaStreams::join() {
+Status CudaStreams::join(std::span<const uint32_t> others) {
   CUresult result = CUDA_SUCCESS;
-  for (uint32_t i = 0; i < streams.size() && result == CUDA_SUCCESS; ++i) {
-    if (i == computeStream)
-      continue;
-    result = context.driver.eventRecord(meetings[i], streams[i]);
+  for (size_t i = 0; i < others.size() && result == CUDA_SUCCESS; ++i) {
+    result = context.driver.eventRecord(meetings[others[i]], streams[others[i]]);
     if (result == CUDA_SUCCESS)
-      result = context.driver.streamWaitEvent(streams[computeStream], meetings[i], 0);
+      result = context.driver.streamWaitEvent(streams[computeStream], meetings[others[i]], 0);
   }
   return context.check(result, "joining the streams");
 }

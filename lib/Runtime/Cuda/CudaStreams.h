@@ -1,7 +1,7 @@
 //===- CudaStreams.h - Streams and events of a program ------------------------------===//
 //
-// A stream for each of the program's, an event for each of the program's, and one more by stream for where it
-// stands when streams fork or join.
+// A stream for each of the program's, an event for each of the program's and for each execution that a lane
+// waits for, and one more by stream for where it stands when streams fork or join.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_CUDA_CUDASTREAMS_H
@@ -27,8 +27,8 @@ public:
   Status record(uint32_t event, uint32_t stream) override;
   Status wait(uint32_t event, uint32_t stream) override;
   Status callHost(uint32_t stream, void (*body)(void *), void *argument) override;
-  Status fork() override;
-  Status join() override;
+  Status fork(std::span<const uint32_t> others) override;
+  Status join(std::span<const uint32_t> others) override;
   Status copy(std::byte *to, const std::byte *from, uint64_t bytes) override;
   Status fill(std::byte *at, uint8_t byte, uint64_t bytes) override;
 
@@ -39,7 +39,7 @@ private:
   const CudaContext &context;
   uint32_t computeStream = 0;
   std::vector<CUstream> streams;
-  std::vector<CUevent> events;   ///< the program's
+  std::vector<CUevent> events;   ///< the program's, and those of lanes
   std::vector<CUevent> meetings; ///< by stream
 };
 

@@ -52,8 +52,13 @@ Error DeviceCommands::explainAt(const Error &error, uint32_t command) const {
 Error DeviceCommands::explain(const Error &error) const {
   std::string where;
   for (uint32_t stream = 0; stream < program.streams.size(); ++stream)
-    if (const uint32_t command = device.telemetry().reached(stream); command < program.commands.size())
-      where += fmt::format("{}{}", where.empty() ? "after " : " and ", describeCommand(program, command));
+    if (const uint32_t mark = device.telemetry().reached(stream), command = mark & ~DeviceTelemetry::kBegun;
+        command < program.commands.size())
+      where += fmt::format("{}{}{}", where.empty() ? "" : " and ",
+                           mark & DeviceTelemetry::kBegun ? "in "
+                           : where.empty()                ? "after "
+                                                          : "",
+                           describeCommand(program, command));
   return Error{error.code, where.empty() ? error.message : fmt::format("{}: {}", where, error.message),
                error.hint.empty() ? "set DS_CUDA_CHECK=1 to wait after each command: the message then "
                                     "names the one that fails"

@@ -21,8 +21,7 @@ DeviceEngine::DeviceEngine(Device &device, const Program &program, const DeviceE
                            std::unique_ptr<HostCommands> host)
     : device(device), program(program), checksAlways(isSet("DS_CUDA_CHECK", false)),
       arenas(device, program, options.rank, options.storage), commands(device, program, std::move(host)),
-      graphs(device.graphs(), !checksAlways), step(executionsOf(program)),
-      lateStep(lateExecutionsOf(program)) {}
+      lanes(program), graphs(device.graphs(), !checksAlways), lateStep(lateExecutionsOf(program)) {}
 
 Result<std::unique_ptr<Engine>> DeviceEngine::load(Device &device, const Program &program,
                                                    const DeviceEngineOptions &options) {
@@ -47,7 +46,7 @@ Status DeviceEngine::prepare(const DeviceEngineOptions &options) {
     return status;
   ends("memory");
   uint64_t length = 0;
-  for (const Execution &part : lateStep.empty() ? step : lateStep) // the longer one
+  for (const Execution &part : lateStep.empty() ? lanes.step() : Parts(lateStep)) // the longer one
     length += program.segments[part.segment].numCommands;
   if (Status status = graphs.limit(length); !status)
     return status;
@@ -87,7 +86,7 @@ Status DeviceEngine::run(uint32_t segment, uint32_t microBatch) {
 
 /// Ahead of the step, which is started as one.
 Status DeviceEngine::fillAll(const Fill &fill) const {
-  for (const Execution &part : step)
+  for (const Execution &part : lanes.step())
     if (part.fills)
       if (Status status = fill(part.microBatch); !status)
         return status;
@@ -96,12 +95,12 @@ Status DeviceEngine::fillAll(const Fill &fill) const {
 
 Status DeviceEngine::runStep(const Fill &fill, bool late) {
   Status status = fillAll(fill);
-  return !status ? status : late ? play(kLateStep, lateStep) : play(kWholeStep, step);
+  return !status ? status : late ? play(kLateStep, lateStep) : play(kWholeStep, lanes.step());
 }
 
 Status DeviceEngine::retrace(const Fill &fill, const After &after) {
   Status status = fillAll(fill);
-  return status ? playChecked(step, after) : status;
+  return status ? playChecked(lanes.step(), after) : status;
 }
 
 Status DeviceEngine::play(uint64_t key, Parts parts) {
@@ -120,12 +119,13 @@ Status DeviceEngine::playChecked(Parts parts, const After &after) {
 }
 
 Status DeviceEngine::playMarked(Parts parts) {
-  Status status = MarkedPlayer(all, step.size()).play(parts);
+  Status status = MarkedPlayer(all, lanes.step().size()).play(parts);
   return status ? commands.finish() : status;
 }
 
 Status DeviceEngine::playGraph(uint64_t key, Parts parts) {
-  Result<bool> recorded = graphs.record(key, [&] { return MarkedPlayer(all, step.size()).play(parts); });
+  Result<bool> recorded =
+      graphs.record(key, [&] { return MarkedPlayer(all, lanes.step().size()).play(parts); });
   if (!recorded)
     return recorded.error();
   if (!*recorded)

@@ -64,10 +64,10 @@ private:
   bool checksAlways; ///< DS_CUDA_CHECK, or poison
   DeviceArenas arenas;
   DeviceCommands commands;
-  const DeviceParts all{device, program, arenas, commands};
+  const StepLanes lanes; ///< of the schedule
+  const DeviceParts all{device, program, arenas, commands, lanes};
   DeviceMeter meter{all};
   StepGraphs graphs;
-  const std::vector<Execution> step;     ///< the schedule
   const std::vector<Execution> lateStep; ///< with late updates; empty where a step leaves none
   std::unique_ptr<Poison> poison;        ///< null without
   std::set<uint64_t> known;              ///< what has run once

@@ -3,6 +3,9 @@
 // All put the same commands on the same streams in the same order. CheckedPlayer waits after each;
 // MarkedPlayer leaves marks that say how far the device came. Those that measure stand in DeviceMeter.cpp.
 //
+// Streams meet at the ends of segments. Where a step has several lanes, those of the computing lane do
+// without the others, which meet them at the step's ends alone, and in between wait for executions by events.
+//
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_RUNTIME_ENGINE_DEVICEPLAYERS_H
 #define DS_LIB_RUNTIME_ENGINE_DEVICEPLAYERS_H
@@ -10,6 +13,7 @@
 #include "DeviceArenas.h"
 #include "DeviceCommands.h"
 #include "Player/StepPlayer.h"
+#include "StepLanes.h"
 
 #include "ds/Runtime/Player/Engine.h"
 
@@ -21,21 +25,33 @@ struct DeviceParts {
   const Program &program;
   DeviceArenas &arenas;
   DeviceCommands &commands;
+  const StepLanes &lanes;
 };
 
 class DevicePlayer : public OrderedPlayer {
 protected:
   explicit DevicePlayer(const DeviceParts &on, const Poison *poison = nullptr)
       : OrderedPlayer(on.program, poison), on(on) {}
+  Status open(std::span<const Execution> parts) override;
   Status begin(const Execution &part) override;
-  Status end(const Execution &) override { return on.device.streams().join(); }
+  Status end(const Execution &part) override;
+  Status close() override;
   Error explain(const Error &error, uint32_t index) const override {
     return on.commands.explainAt(error, index);
   }
   Status issue(uint32_t index, const Execution &part) { return on.commands.issue(index, part.microBatch); }
+  /// The same with a mark that says what the stream stands in, where its next command is not the next one of
+  /// the program.
+  Status issueMarked(uint32_t index, const Execution &part);
   uint32_t streamOf(uint32_t index) const { return program.commands[index].stream; }
 
   const DeviceParts on;
+
+private:
+  std::span<const uint32_t> meeting() const;
+
+  bool isBeside = false;     ///< what is played has several lanes
+  LaneCounts numPlayed = {}; ///< executions so far
 };
 
 class CheckedPlayer final : public DevicePlayer {

@@ -6,6 +6,8 @@
 namespace ds::rt {
 
 Status StepPlayer::play(std::span<const Execution> parts) {
+  if (Status status = open(parts); !status)
+    return status;
   for (const Execution &part : parts) {
     if (Status status = begin(part); !status)
       return status;
@@ -14,7 +16,7 @@ Status StepPlayer::play(std::span<const Execution> parts) {
     if (Status status = end(part); !status)
       return status;
   }
-  return {};
+  return close();
 }
 
 Status OrderedPlayer::segment(const Execution &part) {

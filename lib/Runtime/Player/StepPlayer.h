@@ -27,6 +27,9 @@ public:
   Status play(std::span<const Execution> parts);
 
 protected:
+  /// Before the first of `parts`, and behind the last.
+  virtual Status open(std::span<const Execution>) { return {}; }
+  virtual Status close() { return {}; }
   /// Before an execution: its micro-batch gets its inputs where `part.fills`.
   virtual Status begin(const Execution &part) = 0;
   virtual Status segment(const Execution &part) = 0;

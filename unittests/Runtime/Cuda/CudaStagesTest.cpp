@@ -6,11 +6,15 @@
 //===---------------------------------------------------------------------------===//
 #include "Comm/Processes.h"
 #include "Comm/Ranks.h"
+#include "LayersBuilder.h"
 #include "ToCuda.h"
 #include "TwoLayers.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+
+#include <set>
+#include <sstream>
 
 namespace ds::rt {
 namespace {
@@ -27,8 +31,13 @@ protected:
   };
   /// Plays `program` on `world` ranks for `steps`.
   Ended play(const std::string &program, uint32_t world, int steps, const std::string &graphs = "require") {
+    return play(program, TwoLayers(world == 1 ? 1 : 2).b.program, world, steps, graphs);
+  }
+  /// The same with a program that has its kernels.
+  Ended play(const std::string &program, const Program &cpu, uint32_t world, int steps,
+             const std::string &graphs) {
     TemporaryDirectory meeting;
-    Program cpu = TwoLayers(world == 1 ? 1 : 2).b.program, cuda = cpu;
+    Program cuda = cpu;
     toCuda(cuda);
     EXPECT_TRUE(writeProgram(cpu, directory.path + "/cpu.dsx"));
     EXPECT_TRUE(writeProgram(cuda, directory.path + "/p.dsx"));
@@ -81,6 +90,38 @@ TEST_F(CudaStagesTest, TrainAsOneDeviceDoes) {
   }
 }
 
+/// All schedules of four layers come to the weights and the loss of one device, as recorded steps, command by
+/// command and measured. The fake device runs streams in any order that events allow, the last one first.
+TEST_F(CudaStagesTest, PipelinesTrainAsOneDeviceDoes) {
+  const auto playLayers = [&](const std::string &name, PipelineKind kind, uint32_t world,
+                              const std::string &graphs) {
+    const Ended ended =
+        play(name, LayersBuilder(fourLayers(kind, world), tableOf(fourLayers(kind, world)), 0).b.program,
+             world, 4, graphs);
+    std::set<std::string> lines;
+    int transfers = 0;
+    for (uint32_t rank = 0; rank < world; ++rank) {
+      EXPECT_EQ(ended.codes[rank], 0) << name << ": " << ended.outputs[rank];
+      std::istringstream text(ended.outputs[rank]);
+      for (std::string line; std::getline(text, line);)
+        if (line.starts_with("transfers "))
+          transfers += std::atoi(line.c_str() + 10);
+        else
+          lines.insert(line);
+    }
+    // Three borders, values and gradients, 4 micro-batches; both ends.
+    EXPECT_EQ(transfers, world == 1 ? 0 : 3 * 2 * 4 * 2) << name;
+    return lines;
+  };
+  const std::set<std::string> one = playLayers("gpipe", PipelineKind::GPipe, 1, "require");
+  EXPECT_EQ(one.size(), 5u);
+  for (const char *graphs : {"0", "require"}) {
+    EXPECT_EQ(playLayers("gpipe", PipelineKind::GPipe, 4, graphs), one) << graphs;
+    EXPECT_EQ(playLayers("1f1b", PipelineKind::OneForwardOneBackward, 4, graphs), one) << graphs;
+    EXPECT_EQ(playLayers("interleaved", PipelineKind::Interleaved, 2, graphs), one) << graphs;
+  }
+}
+
 /// The first messages are sent before anything is computed, so that no step waits for a connection.
 TEST_F(CudaStagesTest, ConnectBeforeTheFirstStep) {
   const Ended two = play("layers", 2, 1);
@@ -125,6 +166,16 @@ TEST_F(CudaStagesTest, AMessageThatDoesNotComeIsNamed) {
   EXPECT_EQ(two.codes[1], 7) << two.outputs[1];
   EXPECT_THAT(two.outputs[1],
               ContainsRegex("rank 1 on host .* waits for collective 'activation': no end after 2 s"));
+}
+
+/// A lane's next message is not the next one of the program: marks say which one it stands in.
+TEST_F(CudaStagesTest, ATransferThatDoesNotComeIsNamed) {
+  const Pipeline pipeline{PipelineKind::OneForwardOneBackward, 2, 1, 3};
+  const Ended two =
+      play("unsent-gradient", LayersBuilder(pipeline, tableOf(pipeline), 0).b.program, 2, 1, /*graphs=*/"0");
+  EXPECT_EQ(two.codes[0], 7) << two.outputs[0];
+  EXPECT_THAT(two.outputs[0],
+              ContainsRegex("rank 0 on host .* waits for collective 'gradient 0': no end after 2 s"));
 }
 
 TEST_F(CudaStagesTest, AMessageThatNobodyTakesIsNamed) {

@@ -1,17 +1,21 @@
 //===- StagesPlayer.cpp - One rank of a program with a device of its own ----------------------------===//
 //
 // Usage: cuda-stages-player PROGRAM STEPS, started as a rank. "layers" are those of TwoLayers, on one stage
-// or on two; "swap" has two stages send each other what they have at once; "short" receives less than is
-// sent, "unsent" more and "unread" fewer messages, which no verified program does; "all_to_all" is no
-// pipeline. Writes what a rank has at the end, one number a line.
+// or on two; "gpipe", "1f1b" and "interleaved" are four layers of Layers.h on one
+// rank, two or four, and "unsent-gradient" two that lack a message; "swap" has two stages send each other
+// what they have at once; "short" receives less than is sent, "unsent" more and "unread" fewer messages,
+// which no verified program does; "all_to_all" is no pipeline. Writes what a rank has at the end, one number
+// a line.
 //
 //===---------------------------------------------------------------------------===//
+#include "Layers.h"
 #include "ToCuda.h"
 #include "TwoLayers.h"
 
 #include "ds/Runtime/Comm/Communicator.h"
 #include "ds/Runtime/Engine/Device.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -135,6 +139,29 @@ int runLayers(RankGroup &group, int steps) {
   return run(std::move(play), group, steps);
 }
 
+/// The last step is measured: how many transfers were is written too.
+int runPipeline(PipelineKind kind, RankGroup &group, int steps) {
+  const Layers layers(fourLayers(kind, group.world()));
+  Play play{layers.program()};
+  play.start = [&](Executor &executor) { layers.start(executor); };
+  play.fill = [steps](Executor &executor, int step, uint32_t m) {
+    executor.measure(step == steps - 1);
+    return Layers::fill(executor, step, m);
+  };
+  play.end = [&](Executor &executor) {
+    const std::vector<Timing> timings = executor.takeTimings();
+    std::printf("transfers %zu\n", static_cast<size_t>(std::ranges::count(
+                                       timings, 1u, [](const Timing &t) { return t.stream; })));
+    for (const auto &[name, values] : layers.results(executor)) {
+      std::printf("%s", name.c_str());
+      for (float value : values)
+        std::printf(" %a", value);
+      std::printf("\n");
+    }
+  };
+  return run(std::move(play), group, steps);
+}
+
 /// A rank gives 100 times its number and up.
 int runGiven(const Given &given, RankGroup &group, int steps) {
   const size_t stage = group.rank() % given.in.size();
@@ -158,13 +185,30 @@ int runMessages(Program program, RankGroup &group, int steps) {
   return run(std::move(play), group, steps);
 }
 
+/// The last gradient is never sent.
+int runUnsentGradient(RankGroup &group, int steps) {
+  const Pipeline pipeline{PipelineKind::OneForwardOneBackward, 2, 1, 3};
+  Program program = LayersBuilder(pipeline, tableOf(pipeline), 0).b.program;
+  std::vector<ScheduleEntry> &schedule = program.stages[1].schedule;
+  schedule.erase(schedule.end() - 2); // the update is last
+  return runMessages(std::move(program), group, steps);
+}
+
 int runNamed(const std::string &name, RankGroup &group, int steps) {
   if (name == "layers")
     return runLayers(group, steps);
+  if (name == "gpipe")
+    return runPipeline(PipelineKind::GPipe, group, steps);
+  if (name == "1f1b")
+    return runPipeline(PipelineKind::OneForwardOneBackward, group, steps);
+  if (name == "interleaved")
+    return runPipeline(PipelineKind::Interleaved, group, steps);
   if (name == "swap")
     return runGiven(swap(), group, steps);
   if (name == "all_to_all")
     return runGiven(allToAll(group.world()), group, steps);
+  if (name == "unsent-gradient")
+    return runUnsentGradient(group, steps);
   if (name == "short")
     return runMessages(messages(1, 16, 1), group, steps);
   if (name == "unsent")

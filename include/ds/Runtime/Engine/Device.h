@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -43,7 +44,8 @@ struct DeviceMemory {
 /// A recorded sequence of work that is started as one.
 using GraphId = uint32_t;
 
-/// The queues of a device: one stream for each of the program's, and the program's events among them.
+/// The queues of a device: one stream for each of the program's, and the program's events among them. Behind
+/// these it has an event for each execution of a step that another lane waits for (Execution.h).
 class DeviceStreams {
 public:
   virtual ~DeviceStreams() = default;
@@ -55,9 +57,9 @@ public:
   /// done; what is behind it there waits. `body` asks nothing of the device.
   virtual Status callHost(uint32_t stream, void (*body)(void *), void *argument) = 0;
 
-  /// All streams wait for what is on the compute stream, or the compute stream for what is on all others.
-  virtual Status fork() = 0;
-  virtual Status join() = 0;
+  /// Other streams wait for what is on the compute stream, or the compute stream for what is on others.
+  virtual Status fork(std::span<const uint32_t> others) = 0;
+  virtual Status join(std::span<const uint32_t> others) = 0;
 
   /// Copies between any two places, in order with the compute stream's work.
   virtual Status copy(std::byte *to, const std::byte *from, uint64_t bytes) = 0;
@@ -84,6 +86,9 @@ public:
 class DeviceTelemetry {
 public:
   virtual ~DeviceTelemetry() = default;
+
+  /// In a mark: the command is not done, the stream stands in it.
+  static constexpr uint32_t kBegun = uint32_t(1) << 31;
 
   /// When the work before it on `stream` is done, `reached(stream)` becomes `command`: survives errors after
   /// which nothing else can be asked.
