@@ -66,7 +66,9 @@ public:
 
   uint32_t rank() const override { return place.rank; }
   uint32_t world() const override { return place.world; }
-  const std::string &host(uint32_t rank) const override { return control->host(rank); }
+  const std::string &host(uint32_t rank) const override { return control->card(rank).host; }
+  void setPlaces(std::vector<std::string> places) override { control->places().set(std::move(places)); }
+  std::string name(uint32_t rank) const override { return control->name({rank}); }
   std::string transport() const override { return channels.isLocal() ? "memory" : "gloo"; }
   Communicator &channel(uint32_t index) override { return channels.all(index); }
   Communicator &subset(uint32_t index, const std::vector<uint32_t> &members) override {
@@ -192,6 +194,10 @@ Result<std::unique_ptr<RankGroup>> join(const RankIdentity &place, const Connect
 }
 
 } // namespace
+
+std::string RankGroup::name(uint32_t rank) const {
+  return fmt::format("rank {} on host {}", rank, host(rank));
+}
 
 Result<std::unique_ptr<RankGroup>> connect(const RankIdentity &place, const ConnectOptions &options) {
   releaseEndSignals();

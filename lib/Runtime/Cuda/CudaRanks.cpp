@@ -153,9 +153,9 @@ Status CudaRanks::watch() {
                                 options.timeout);
     if (waited >= options.timeout) {
       options.ranks->showStacks();
-      const std::string what = fmt::format("rank {} on host {} waits for collective {}: no end after {} s",
-                                           options.ranks->rank(), options.ranks->host(options.ranks->rank()),
-                                           waitedFor(), static_cast<double>(options.timeout.count()) / 1e3);
+      const std::string what = fmt::format("{} waits for collective {}: no end after {} s",
+                                           options.ranks->name(options.ranks->rank()), waitedFor(),
+                                           static_cast<double>(options.timeout.count()) / 1e3);
       ranks->abort(what);
       return Error{ExitCode::Peer, what, "look at the ranks that are not named; --timeout sets the limit"};
     }

@@ -82,8 +82,20 @@ std::string findDisagreement(const std::vector<Facts> &facts,
 Team::Team(std::unique_ptr<RankGroup> group)
     : group(std::move(group)), staging(this->group->world() * kFlags * sizeof(int32_t)) {}
 
-std::string Team::name(uint32_t rank) const {
-  return fmt::format("rank {} on host {}", rank, group->host(rank));
+std::string Team::name(uint32_t rank) const { return group->name(rank); }
+
+/// By rank of a program of several stages: its coordinates along the axes on which ranks can differ.
+static std::vector<std::string> placesOn(const Program &program) {
+  const Mesh &mesh = program.mesh;
+  std::vector<std::string> places;
+  for (uint32_t rank = 0; mesh.size(program.stageAxes) > 1 && rank < program.world; ++rank) {
+    std::string &place = places.emplace_back();
+    for (unsigned axis = 0; axis < mesh.numAxes(); ++axis)
+      if (mesh.axes()[axis].size > 1)
+        place += fmt::format("{}{} {}", place.empty() ? "" : ", ", mesh.axes()[axis].name,
+                             mesh.coordinate(rank, axis));
+  }
+  return places;
 }
 
 Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
@@ -99,6 +111,7 @@ Result<std::unique_ptr<Team>> Team::join(const TrainOptions &options) {
 
 Status Team::connectFor(const Program &program) {
   channels = numChannels(program);
+  group->setPlaces(placesOn(program));
   return world() > 1 ? group->addChannels(channels) : Status();
 }
 

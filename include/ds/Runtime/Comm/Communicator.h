@@ -132,6 +132,12 @@ public:
   virtual uint32_t world() const = 0;
   virtual const std::string &host(uint32_t rank) const = 0;
 
+  /// Where each rank stands in what all of them run ("pp 1, dp 0"): from now on messages say it with its
+  /// name.
+  virtual void setPlaces(std::vector<std::string> places) {}
+  /// "rank 2 on host alpha", or "rank 2 on host alpha (pp 1, dp 0)".
+  virtual std::string name(uint32_t rank) const;
+
   /// How data travels: "memory" (ranks of one machine read each other's), "gloo", or "none" for one rank.
   virtual std::string transport() const = 0;
 

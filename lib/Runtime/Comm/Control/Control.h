@@ -36,10 +36,10 @@ public:
                                                   Reception &reception, Deadline deadline, Options options);
   ~Control() override;
 
-  uint32_t world() const { return roster.world(); }
-  const std::string &host(uint32_t rank) const { return roster.cards[rank].host; }
+  const Card &card(uint32_t rank) const { return roster.cards[rank]; }
+  RankPlaces &places() { return *roster.places; }
 
-  /// "rank 2 on host alpha"; several as spellRanks has them.
+  /// "rank 2 on host alpha", with its place where that is known; several as spellRanks has them.
   std::string name(const std::vector<uint32_t> &ranks) const { return roster.name(ranks); }
 
   /// Every rank's blob, in rank order.
