@@ -29,7 +29,7 @@ protected:
     std::vector<int> codes;
     std::vector<std::string> outputs;
   };
-  /// Plays `program` on `world` ranks for `steps`.
+  /// Plays `program` on `world` ranks for `steps`; `graphs` is DS_CUDA_GRAPH's value, or "poison".
   Ended play(const std::string &program, uint32_t world, int steps, const std::string &graphs = "require") {
     return play(program, TwoLayers(world == 1 ? 1 : 2).b.program, world, steps, graphs);
   }
@@ -53,6 +53,8 @@ protected:
                                                       {"DS_CUDA_GRAPH", graphs}};
     for (const char *name : {"DS_CUDA_DRIVER", "DS_CUBLASLT", "DS_NVML", "DS_NCCL"})
       environment[name] = DS_FAKE_CUDA;
+    if (graphs == "poison")
+      environment["DS_POISON"] = environment["DS_CUDA_GRAPH"] = "1"; // which then records nothing
     std::vector<Process> ranks;
     for (uint32_t rank = 0; rank < world; ++rank) {
       environment["DS_RANK"] = std::to_string(rank);
@@ -91,7 +93,8 @@ TEST_F(CudaStagesTest, TrainAsOneDeviceDoes) {
 }
 
 /// All schedules of four layers come to the weights and the loss of one device, as recorded steps, command by
-/// command and measured. The fake device runs streams in any order that events allow, the last one first.
+/// command, measured and poisoned. The fake device runs streams in any order that events allow, the last one
+/// first.
 TEST_F(CudaStagesTest, PipelinesTrainAsOneDeviceDoes) {
   const auto playLayers = [&](const std::string &name, PipelineKind kind, uint32_t world,
                               const std::string &graphs) {
@@ -109,13 +112,13 @@ TEST_F(CudaStagesTest, PipelinesTrainAsOneDeviceDoes) {
         else
           lines.insert(line);
     }
-    // Three borders, values and gradients, 4 micro-batches; both ends.
-    EXPECT_EQ(transfers, world == 1 ? 0 : 3 * 2 * 4 * 2) << name;
+    // Three borders, values and gradients, 4 micro-batches; both ends. Nothing is measured under poison.
+    EXPECT_EQ(transfers, world == 1 || graphs == "poison" ? 0 : 3 * 2 * 4 * 2) << name;
     return lines;
   };
   const std::set<std::string> one = playLayers("gpipe", PipelineKind::GPipe, 1, "require");
   EXPECT_EQ(one.size(), 5u);
-  for (const char *graphs : {"0", "require"}) {
+  for (const char *graphs : {"0", "require", "poison"}) {
     EXPECT_EQ(playLayers("gpipe", PipelineKind::GPipe, 4, graphs), one) << graphs;
     EXPECT_EQ(playLayers("1f1b", PipelineKind::OneForwardOneBackward, 4, graphs), one) << graphs;
     EXPECT_EQ(playLayers("interleaved", PipelineKind::Interleaved, 2, graphs), one) << graphs;

@@ -117,7 +117,7 @@ int run(Play play, RankGroup &group, int steps) {
   ExecutorOptions options;
   options.rank = group.rank();
   options.device = device.get();
-  options.poison = false;
+  options.poison = std::getenv("DS_POISON") != nullptr;
   std::unique_ptr<Executor> executor = need(Executor::load(std::move(play.program), options));
   play.start(*executor);
   for (int step = 0; step < steps; ++step)
