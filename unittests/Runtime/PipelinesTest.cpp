@@ -185,6 +185,54 @@ TEST(Pipelines, AreMeasured) {
   });
 }
 
+/// Two stages swap what their forwards make of each micro-batch, in one exchange of a transfer: neither could
+/// send first.
+TEST(Pipelines, OppositeMessagesOfATransferPassAtOnce) {
+  ProgramBuilder b;
+  b.program.streams = {StreamKind::Compute, StreamKind::Transfer};
+  b.program.accumulation = 4;
+  uint32_t seen[2];
+  for (uint32_t stage : {0u, 1u}) {
+    if (stage > 0)
+      b.addStage();
+    const uint32_t x = b.input("x", {8}), own = b.slotted({8}, 2), other = b.slotted({8}, 2);
+    seen[stage] = b.slotted({8}, 4);
+    b.library(LibraryFn::Copy, {x, own});
+    const uint32_t forward = b.segment({Work::Forward}, "forward");
+    b.exchange({{CollectiveKind::Send, stage ? "back" : "forth", own, 1 - stage},
+                {CollectiveKind::Recv, stage ? "forth" : "back", other, 1 - stage}},
+               /*stream=*/1);
+    const uint32_t swap = b.segment({Work::Transfer}, "swap");
+    b.library(LibraryFn::Copy, {other, seen[stage]});
+    const uint32_t backward = b.segment({Work::Backward}, "backward");
+    std::vector<ScheduleEntry> &schedule = b.program.stages[stage].schedule;
+    schedule.clear();
+    for (uint32_t m = 0; m < 4; ++m) { // the forward of a slot waits for the swap before it, as does the swap
+      schedule.push_back({forward, m, 1, Gradients::None, false, {0, m > 1 ? m - 1 : 0, 0}});
+      schedule.push_back({swap, m, 1, Gradients::None, false, {m > 1 ? 2 * m : m + 1, 0, 0}});
+      if (m > 0)
+        schedule.push_back({backward, m - 1, 1, Gradients::None, false, {0, m, 0}});
+    }
+    schedule.push_back({backward, 3, 1, Gradients::None, false, {0, 4, 0}});
+    schedule.push_back({b.segment({Work::Update}, "update")});
+  }
+  ASSERT_EQ(verdictOf(b.program), "accepted");
+  test::runRanks(2, [&](RankGroup &group) {
+    const CommunicatorOf communicators = [&](uint32_t stream, AxisSet) { return &group.channel(stream); };
+    for (bool poison : {false, true})
+      runRank(b.program, group.rank(), communicators, poison, [&](Executor &executor) {
+        const Status status = executor.runStep([&](uint32_t m) -> Status {
+          std::fill_n(static_cast<float *>(executor.inputs(m).at(0)), 8, 10.0f * group.rank() + m);
+          return {};
+        });
+        ASSERT_TRUE(status) << status.error().message;
+        for (uint32_t m = 0; m < 4; ++m)
+          EXPECT_EQ(static_cast<const float *>(executor.data(seen[group.rank()], m))[7],
+                    10.0f * (1 - group.rank()) + m);
+      });
+  });
+}
+
 /// Gathers of a parameter that is cut in two run beside what computes, into the slots of two micro-batches.
 Program moving(uint32_t &own, uint32_t &seen) {
   constexpr int64_t kElements = 8;
