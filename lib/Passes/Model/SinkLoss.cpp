@@ -25,12 +25,19 @@ namespace {
 /// The ops of one block that may sink.
 class Sinking {
 public:
-  explicit Sinking(Block &block) : block(block) { findLosses(); }
+  explicit Sinking(Block &block) : block(block) {
+    findLosses();
+    for (auto [index, op] : llvm::enumerate(block))
+      places[&op] = {index, /*isStill=*/true};
+  }
 
   void run() {
-    for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block.without_terminator())))
-      if (losses.contains(&op) || makesLogits(&op))
-        sink(&op);
+    SmallVector<Operation *> ops; // as they stand now: what has sunk is not looked at where it is then
+    for (Operation &op : block.without_terminator())
+      ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops))
+      if (losses.contains(op) || makesLogits(op))
+        sink(op);
   }
 
 private:
@@ -58,17 +65,30 @@ private:
     return result;
   }
 
-  /// Moves `op` to before the first op that reads it.
-  static void sink(Operation *op) {
-    Operation *first = nullptr;
-    for (Operation *user : op->getUsers())
-      if (!first || user->isBeforeInBlock(first))
-        first = user;
-    if (first)
-      op->moveBefore(first);
+  /// Whether `a` stands before `b`. To number the block anew for each question would take as long as all ops
+  /// times all chunks: so that is left to two ops that have sunk to the same one.
+  bool isBefore(Operation *a, Operation *b) const {
+    const Place ofA = places.at(a), ofB = places.at(b);
+    return ofA == ofB ? a->isBeforeInBlock(b) : ofA < ofB;
   }
 
+  /// Moves `op` to before the first op that reads it.
+  void sink(Operation *op) {
+    Operation *first = nullptr;
+    for (Operation *user : op->getUsers())
+      if (!first || isBefore(user, first))
+        first = user;
+    if (!first)
+      return;
+    op->moveBefore(first);
+    places[op] = {places.at(first).first, /*isStill=*/false};
+  }
+
+  /// The number of an op that has not moved, and whether it is that one or has sunk to before it.
+  using Place = std::pair<size_t, bool>;
+
   Block &block;
+  DenseMap<Operation *, Place> places;
   DenseSet<Operation *> losses, makers;
 };
 

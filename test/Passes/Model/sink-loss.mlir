@@ -28,3 +28,22 @@ func.func @chunks(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %xb: tensor<4x8xbf16
   %d0 = ds.cross_entropy_grad %y0, %t, %s0, %n, %g ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>, tensor<4xf32>, tensor<f32>, tensor<f32>) -> tensor<4x6xf32>
   return %sum, %d0, %d1, %y0, %e : tensor<f32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x6xf32>, tensor<4x8xf32>
 }
+
+// Two losses sink to the same sum. What both read stands before the first of them.
+
+// CHECK-LABEL: func.func @two_losses_of_one_product
+// CHECK: %[[EXP:.*]] = ds.exp
+// CHECK-NEXT: %[[Y:.*]] = ds.matmul
+// CHECK-NEXT: %[[L1:.*]], %{{.*}}, %{{.*}} = ds.cross_entropy %[[Y]], %[[U:.*]] over
+// CHECK-NEXT: %[[L0:.*]], %{{.*}}, %{{.*}} = ds.cross_entropy %[[Y]], %[[T:.*]] over
+// CHECK-NEXT: %[[SUM:.*]] = ds.add %[[L0]], %[[L1]]
+// CHECK-NEXT: return %[[SUM]], %[[EXP]]
+func.func @two_losses_of_one_product(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>, %t: tensor<4xi64>, %u: tensor<4xi64>, %n: tensor<f32>)
+    -> (tensor<f32>, tensor<4x8xf32>) {
+  %y = ds.matmul %x, %w : tensor<4x8xf32>, tensor<8x6xf32> -> tensor<4x6xf32>
+  %l0, %s0, %c0 = ds.cross_entropy %y, %t over(%n) ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %l1, %s1, %c1 = ds.cross_entropy %y, %u over(%n) ignore_index -100 : (tensor<4x6xf32>, tensor<4xi64>, tensor<f32>) -> (tensor<f32>, tensor<4xf32>, tensor<f32>)
+  %sum = ds.add %l0, %l1 : tensor<f32>
+  %e = ds.exp %x : tensor<4x8xf32>
+  return %sum, %e : tensor<f32>, tensor<4x8xf32>
+}
