@@ -102,7 +102,9 @@ protected:
     dialect::Machine machine;
     machine.cluster = "h100-80g";
     EXPECT_TRUE(succeeded(setMachine(*module, machine)));
-    return {*module, open, *dialect::readRates(*module), limits, repeats};
+    rates.emplace(*dialect::readRates(*module));
+    descriptions.emplace(*module, open, *rates);
+    return {*module, descriptions->of(repeats), *rates, limits};
   }
   /// Of the device at each moment, whatever is chosen.
   std::vector<int64_t> liveBytes(const dialect::ResidencyLimits &limits) {
@@ -117,6 +119,8 @@ protected:
   dialect::OpenSegments open;
   dialect::RecomputeRules rules;
   std::optional<dialect::SegmentMemory> memory;
+  std::optional<::ds::cost::Rates> rates;
+  std::optional<dialect::StepDescriptions> descriptions; ///< of the last model
 };
 
 } // namespace

@@ -65,9 +65,9 @@ FlatSymbolRefAttr getStateOf(func::FuncOp func, unsigned argument);
 FlatSymbolRefAttr getStateOf(func::FuncOp func, Value value);
 StringAttr getInputOf(func::FuncOp func, unsigned argument);
 
-/// Whether nobody reads `state` after `func`, which does not return it: gradients that micro-steps have added
-/// up end with the update, and the next step's first micro-step sets them.
-bool endsWith(func::FuncOp func, StateOp state);
+/// The states of `func`, by name, that nobody reads after it, which does not return them: gradients that
+/// micro-steps have added up end with the update, and the next step's first micro-step sets them.
+DenseSet<Attribute> findEnding(func::FuncOp func, const SymbolTable &symbols);
 
 /// The argument of `func`, which takes buffers, that holds `state`; added where there is none.
 Value addStateArgument(func::FuncOp func, StateOp state);

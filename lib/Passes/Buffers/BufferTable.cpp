@@ -61,6 +61,7 @@ void BufferTable::addArguments(SymbolTable &symbols) {
     Value result = func.getBody().front().getTerminator()->getOperand(index);
     add(tensorType(result), spaceOf(result), DsDialect::kStateAttr, state);
   }
+  const DenseSet<Attribute> ending = findEnding(func, symbols);
   func.insertArguments(SmallVector<unsigned>(types.size(), numTensors), types, attrs,
                        SmallVector<Location>(types.size(), func.getLoc()));
   for (auto [index, state] : llvm::enumerate(states)) {
@@ -71,8 +72,7 @@ void BufferTable::addArguments(SymbolTable &symbols) {
     if (index >= numTensors)
       continue;
     buffers[func.getArgument(index)] = buffer;
-    auto name = dyn_cast_or_null<FlatSymbolRefAttr>(state);
-    if (name && endsWith(func, symbols.lookup<StateOp>(name.getValue())))
+    if (state && ending.contains(state))
       rootLastUse[buffer] = lastUse.lookup(func.getArgument(index));
   }
 }

@@ -67,6 +67,8 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
       return signalPassFailure();
     if (keepsActivations && training.offload.activations == OffloadOptions::Activations::Chosen)
       training.offload.activations = OffloadOptions::Activations::Kept;
+    StepDescriptions described(module, open, *rates);
+    descriptions = &described;
     std::optional<Choice> choice = chooseToFit(*rates, training);
     if (!choice)
       return signalPassFailure();
@@ -93,7 +95,8 @@ struct RematerializeCheap : mlir::ds::impl::RematerializeCheapBase<Rematerialize
     std::optional<int64_t> groupValues = {}; ///< as Residency has it
   };
   void openRegions();
-  OpenSegments open; ///< while the choice is made
+  OpenSegments open;                        ///< while the choice is made
+  StepDescriptions *descriptions = nullptr; ///< of those
   std::optional<Choice> chooseToFit(const ::ds::cost::Rates &rates, const TrainingOptions &training);
   std::optional<Choice> choose(const ::ds::cost::Rates &rates, const TrainingOptions &training,
                                bool isNothingAhead);
@@ -117,11 +120,10 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::solve(const ::ds::
                                                                     const RecomputePlan &recompute,
                                                                     bool isNothingAhead) {
   auto model = std::make_unique<ResidencyModel>(
-      getOperation(), open, rates,
+      getOperation(), descriptions->of(recompute), rates,
       ResidencyLimits{bytesWithin(memory, getOperation()), maxReuseElements, maxLiveElements,
                       prefetchElements, uint64_t(getMachine(getOperation()).attentionBytes), offload, losses,
-                      isNothingAhead},
-      recompute);
+                      isNothingAhead});
   std::vector<bool> isGathered;
   for (const ResidencyChoice &choice : model->choices)
     isGathered.push_back(bool(choice.state));
@@ -185,13 +187,13 @@ std::optional<RematerializeCheap::Choice> RematerializeCheap::choose(const ::ds:
 }
 
 /// What collectives have under way gives way where memory is short: the passes that place them let compute
-/// wait for each. So where nothing fits beside that, the choice is made without it.
+/// wait for each. So where nothing fits beside that, the choice is made without it, unless it is the same.
 std::optional<RematerializeCheap::Choice> RematerializeCheap::chooseToFit(const ::ds::cost::Rates &rates,
                                                                           const TrainingOptions &training) {
   if (memory.is(MemoryWord::Least))
     return choose(rates, training, /*isNothingAhead=*/true);
   std::optional<Choice> choice = choose(rates, training, /*isNothingAhead=*/false);
-  if (!choice || choice->plan.fits)
+  if (!choice || choice->plan.fits || !choice->model->mayBeAhead())
     return choice;
   return choose(rates, training, /*isNothingAhead=*/true);
 }

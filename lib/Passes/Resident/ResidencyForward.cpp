@@ -168,14 +168,12 @@ void ForwardValues::keep(const ForwardChoice &choice) {
   until = std::max(until, hold.end);
 }
 
-void mlir::ds::addForward(StepProblem &step, uint32_t index) {
+void mlir::ds::addForward(StepProblem &step, uint32_t index, ArrayRef<ForwardChoice> choices) {
   ForwardValues values(step, index);
-  const StepSegment &segment = step.segments[index];
-  const ForwardChoices forward(segment.memory, *segment.rules, step.costs);
-  for (const ForwardChoice &choice : forward.choices)
+  for (const ForwardChoice &choice : choices)
     if (!values.isOpen(choice))
       values.keep(choice);
-  for (const ForwardChoice &choice : forward.choices)
+  for (const ForwardChoice &choice : choices)
     if (values.isOpen(choice))
       values.add(choice);
 }

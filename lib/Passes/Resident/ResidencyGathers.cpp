@@ -65,6 +65,7 @@ private:
 void CollectiveDelays::delay(CollectiveOpInterface collective) {
   const double seconds = step.costs.collectiveSeconds(collective);
   const double ahead = step.limits.isNothingAhead ? 0 : 2 * seconds;
+  step.mayBeAhead |= isForUpdate(collective.getCarries()) || collective.getCarries() == Payload::Parameter;
   if (isForUpdate(collective.getCarries()))
     delayReduction(collective, ahead);
   else if (collective.getCarries() == Payload::Parameter)
@@ -192,15 +193,19 @@ uint32_t StayingParameter::endOf(std::pair<uint32_t, uint32_t> use) const {
 }
 
 /// Whether DeepSpeed's bound allows to keep it from a use to the next: elements of other parameters that are
-/// used between the two.
+/// used between the two. Of a large model some dozens are beyond the bound: no more are looked at.
 bool StayingParameter::mayKeep(size_t use) const {
+  const int64_t most = step.limits.maxReuseElements;
+  if (most == 0)
+    return true;
   const uint32_t begin = endOf(gathered.uses[use]), end = beginOf(gathered.uses[use + 1]);
   int64_t elements = 0;
   for (const auto &[name, other] : step.gathers)
     if (&other != &gathered &&
-        llvm::any_of(other.uses, [&](auto at) { return beginOf(at) < end && endOf(at) > begin; }))
-      elements += other.elements;
-  return step.limits.maxReuseElements == 0 || elements <= step.limits.maxReuseElements;
+        llvm::any_of(other.uses, [&](auto at) { return beginOf(at) < end && endOf(at) > begin; }) &&
+        (elements += other.elements) > most)
+      return false;
+  return true;
 }
 
 void StayingParameter::addUses() {

@@ -10,25 +10,23 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
-ResidencyModel::ResidencyModel(ModuleOp module, const OpenSegments &open, const ::ds::cost::Rates &rates,
-                               const ResidencyLimits &limits, const RecomputePlan &recompute)
-    : context(module.getContext()) {
+ResidencyModel::ResidencyModel(ModuleOp module, const StepDescription &described,
+                               const ::ds::cost::Rates &rates, const ResidencyLimits &limits)
+    : numGroups(described.numGroups) {
   StepProblem step(module, rates, limits);
-  const SymbolTable symbols(module);
-  for (func::FuncOp func : getSegments(module))
-    if (runsPerStep(func) > 0)
-      step.addSegment(func, open.find(func)->second, recompute, symbols);
+  for (const SegmentDescription &segment : described.segments)
+    step.addSegment(segment);
   for (uint32_t segment = 0; isForCuda(module) && segment < step.segments.size(); ++segment)
     addWorkspaces(step, segment);
   for (uint32_t segment = 0; segment < step.segments.size(); ++segment)
-    addForward(step, segment);
-  addGathers(step, symbols);
+    addForward(step, segment, described.segments[segment].forward);
+  addGathers(step, SymbolTable(module));
   addLosses(step);
   step.close();
   problem = std::move(step.problem);
   choices = std::move(step.choices);
   segments = std::move(step.segments);
-  numGroups = step.numGroups;
+  isAhead = step.mayBeAhead;
 }
 
 DenseSet<Value> ResidencyModel::findKept(func::FuncOp func, const analysis::ResidencyPlan &plan) const {

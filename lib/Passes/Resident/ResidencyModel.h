@@ -25,9 +25,9 @@ namespace mlir::ds {
 
 class ResidencyModel {
 public:
-  /// Of `module`, the regions of whose segments are `open`.
-  ResidencyModel(ModuleOp module, const OpenSegments &open, const ::ds::cost::Rates &rates,
-                 const ResidencyLimits &limits, const RecomputePlan &recompute = {});
+  /// Of `module`, whose segments are `described`; the description outlives the model.
+  ResidencyModel(ModuleOp module, const StepDescription &described, const ::ds::cost::Rates &rates,
+                 const ResidencyLimits &limits);
 
   /// The values of `func` that are not recomputed.
   DenseSet<Value> findKept(func::FuncOp func, const ::ds::analysis::ResidencyPlan &plan) const;
@@ -46,13 +46,14 @@ public:
                    const ::ds::analysis::ResidencyWay &way) const;
   /// Gradients of attention that do without cuDNN's workspace.
   int64_t countSlowAttention(const ::ds::analysis::ResidencyPlan &plan) const;
-  MLIRContext *getContext() const { return context; }
   /// Whether `plan` has anything of forward on the host.
   bool usesHost(const ::ds::analysis::ResidencyPlan &plan) const;
   /// How long each gathered parameter stays, by the name of its state.
   DenseMap<StringAttr, Stay> findStays(const ::ds::analysis::ResidencyPlan &plan) const;
   /// Groups or layers in the longest forward.
   int64_t getNumGroups() const { return numGroups; }
+  /// Whether the problem is another one where compute waits for each collective.
+  bool mayBeAhead() const { return isAhead; }
   /// The value that choice `index` is about; null where it is about none.
   Value valueOf(size_t index) const;
 
@@ -60,9 +61,9 @@ public:
   std::vector<ResidencyChoice> choices; ///< as problem.values
 
 private:
-  MLIRContext *context;
   std::vector<StepSegment> segments;
   int64_t numGroups = 0;
+  bool isAhead = false;
 };
 
 } // namespace mlir::ds

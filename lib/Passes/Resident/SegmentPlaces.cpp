@@ -74,9 +74,10 @@ static std::optional<uint32_t> lastReadOf(Value value, const SegmentMemory &memo
 
 /// Finds what `ending` holds.
 void SegmentPlaces::findEnding(const SymbolTable &symbols) {
+  const DenseSet<Attribute> states = mlir::ds::findEnding(func, symbols);
   for (BlockArgument argument : func.getArguments())
-    if (FlatSymbolRefAttr state = getStateOf(func, argument))
-      if (tensorOf(argument) && endsWith(func, symbols.lookup<StateOp>(state.getAttr())))
+    if (FlatSymbolRefAttr state = getStateOf(func, argument); state && states.contains(state))
+      if (tensorOf(argument))
         if (const std::optional<uint32_t> last = lastReadOf(argument, of))
           ending[argument] = *last;
 }

@@ -1,7 +1,6 @@
 //===- StepProblem.cpp - A step's choices while they are collected ------------------===//
 #include "StepProblem.h"
 
-#include "RowsApart.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Work.h"
@@ -15,7 +14,7 @@ namespace analysis = ::ds::analysis;
 static_assert(StepProblem::kDevice == uint32_t(Space::Device) && StepProblem::kHost == uint32_t(Space::Host));
 
 StepProblem::StepProblem(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits)
-    : costs(rates, isForCuda(module) ? ranksOnNode(module, rates) : 1), limits(limits) {
+    : costs(costsOf(module, rates)), limits(limits) {
   problem.spaces.push_back({limits.memory.value_or(kNoLimit), {}});
   // The host's memory, of which every rank of a node has as much.
   const ::ds::config::Cluster &cluster = rates.cluster();
@@ -25,51 +24,10 @@ StepProblem::StepProblem(ModuleOp module, const ::ds::cost::Rates &rates, const 
   problem.resources.assign(kResources, 0);
 }
 
-/// Every `stride`-th of `values`, and the first and the last.
-static SmallVector<Value> takeEvery(ArrayRef<Value> values, int64_t stride) {
-  SmallVector<Value> taken;
-  for (size_t index = 0; index < values.size(); ++index)
-    if (index % stride == 0 || index + 1 == values.size())
-      taken.push_back(values[index]);
-  return taken;
-}
-
-/// What of `func` may be recomputed; of groups it raises `numGroups` to as many as there are.
-static RecomputeRules makeRules(func::FuncOp func, const RecomputePlan &recompute, int64_t &numGroups) {
-  if (recompute.kind == RecomputePlan::Kind::Cheap)
-    return {};
-  const RecomputeOptions &demanded = recompute.demanded;
-  if (!demanded.ops.empty())
-    return RecomputeRules::named(demanded.ops);
-  SmallVector<Value> narrow = findNarrowValues(func);
-  if (recompute.kind == RecomputePlan::Kind::Groups) {
-    numGroups = std::max<int64_t>(numGroups, narrow.size());
-    return RecomputeRules::between(takeEvery(narrow, recompute.stride));
-  }
-  narrow = findLayerEnds(narrow);
-  int64_t stride = std::max<int64_t>(demanded.interval, 1);
-  if (demanded.checkpoints > 0)
-    stride = llvm::divideCeil(std::max<int64_t>(int64_t(narrow.size()) - 1, 1), demanded.checkpoints);
-  return RecomputeRules::demanded(takeEvery(narrow, stride), demanded.layers);
-}
-
 /// Whether copies take the place of what does `work` on the way `resource` through a step.
 static bool isBeside(std::optional<Work> work, uint32_t resource) {
   const bool stores = resource != StepProblem::kLoading, loads = resource != StepProblem::kStoring;
   return (work == Work::Forward && stores) || (work == Work::Backward && loads);
-}
-
-/// What `command` takes, at least: a kernel writes what leaves it, and reads as much.
-static double secondsOf(ArrayRef<Operation *> command, const SegmentMemory &memory, const ValueCosts &costs) {
-  Operation *first = command.front();
-  if (formOf(first) == OpForm::Call)
-    return isa<HostOp, StoreOp, LoadOp, MoveOp>(first) ? 0 : costs.callSeconds(first);
-  double bytes = 0;
-  for (Operation *op : command)
-    for (Value result : op->getResults())
-      if (std::optional<uint32_t> made = memory.find(result); made && memory.memories[*made].isStored)
-        bytes += 2 * double(memory.memories[*made].bytes);
-  return costs.movingSeconds(bytes);
 }
 
 /// The moment up to which a value stays that is sent to the host: as long as its copy alone takes, twice, as
@@ -100,52 +58,18 @@ static void holdValues(const StepSegment &segment, const ValueCosts &costs, anal
   }
 }
 
-/// Whether all that reads `value`, be it in another shape of the same rows, walks its rows, and a product is
-/// among it if it was not one that made it.
-static bool isReadByRows(Value value, bool &hasProduct) {
-  const int64_t columns = tensorType(value).getShape().back();
-  return llvm::all_of(value.getUsers(), [&](Operation *user) {
-    hasProduct |= isa<MatmulOp>(user);
-    auto reshape = dyn_cast<ReshapeOp>(user);
-    return reshape ? reshape.getType().getRank() > 1 && reshape.getType().getShape().back() == columns &&
-                         isReadByRows(reshape.getResult(), hasProduct)
-                   : walksRows(user, value);
-  });
-}
-
-/// Counts in `of` what will lie between rows that products and losses alone read, as ds-align-rows lays
-/// them.
-static void layRowsApart(SegmentMemory &of) {
-  for (ValueMemory &memory : of.memories) {
-    Operation *maker = memory.value.getDefiningOp();
-    const bool isOfDevice = memory.space == Space::Device;
-    const std::optional<Rows> rows = isOfDevice ? findRowsApart(tensorType(memory.value)) : std::nullopt;
-    bool hasProduct = isa<MatmulOp>(maker);
-    if (rows && memory.bytes > 0 && memory.joined < 0 && walksRows(maker, memory.value) &&
-        isReadByRows(memory.value, hasProduct) && hasProduct)
-      memory.bytes = memory.bytes / rows->elements * rows->pitch;
-  }
-}
-
-void StepProblem::addSegment(func::FuncOp func, const OpenRegions &regions, const RecomputePlan &recompute,
-                             const SymbolTable &symbols) {
-  auto rules = std::make_unique<RecomputeRules>(makeRules(func, recompute, numGroups));
-  SegmentMemory memory(func, regions, *rules, symbols);
-  if (isForCuda(func->getParentOfType<ModuleOp>()))
-    layRowsApart(memory);
-  segments.push_back(
-      {func, std::move(rules), std::move(memory), live.getMoments(), double(runsPerStep(func))});
-  StepSegment &segment = segments.back();
-  for (ArrayRef<Operation *> command : segment.memory.commands) {
-    segment.seconds.push_back(secondsOf(command, segment.memory, costs));
-    const double seconds = segment.runs * segment.seconds.back();
+void StepProblem::addSegment(const SegmentDescription &described) {
+  segments.push_back({described.func, described.rules.get(), described.memory, live.getMoments(),
+                      double(runsPerStep(described.func)), described.seconds, described.losses});
+  const StepSegment &segment = segments.back();
+  for (auto [command, taken] : llvm::zip_equal(segment.memory.commands, segment.seconds)) {
+    const double seconds = segment.runs * taken;
     problem.resources[kCompute] += seconds;
     if (usesHost())
       for (uint32_t way : {kStoring, kLoading, kCopying})
         problem.resources[way] += isBeside(getWork(command.front()), way) ? 0 : seconds;
   }
   live.addMoments(segment.memory.commands.size() + 1);
-  segment.losses = findLossPieces(func, segment.memory);
   delayCollectives(*this);
   holdValues(segment, costs, live);
 }

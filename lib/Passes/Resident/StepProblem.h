@@ -24,9 +24,7 @@
 #ifndef DS_LIB_PASSES_RESIDENT_STEPPROBLEM_H
 #define DS_LIB_PASSES_RESIDENT_STEPPROBLEM_H
 
-#include "ForwardChoices.h"
-#include "LossPieces.h"
-#include "SegmentMemory.h"
+#include "StepDescription.h"
 #include "ds/Analysis/Residency/Residency.h"
 #include "ds/Dialect/Training.h"
 
@@ -35,9 +33,6 @@
 #include <limits>
 
 namespace mlir::ds {
-
-/// The regions of each segment's function, taken apart.
-using OpenSegments = llvm::MapVector<func::FuncOp, OpenRegions>;
 
 struct ResidencyLimits {
   std::optional<int64_t> memory; ///< bytes; nothing: no limit
@@ -49,18 +44,6 @@ struct ResidencyLimits {
   OffloadOptions offload = {};  ///< what of forward goes to the host
   bool isLossOpen = false;      ///< whether losses may be made in the pieces that they offer
   bool isNothingAhead = false;  ///< compute waits for each collective, so that none holds memory beside it
-};
-
-/// What of a step's forward may be recomputed: as RecomputeRules has it for each of its functions.
-struct RecomputePlan {
-  enum class Kind {
-    Cheap,    ///< cheap ops
-    Groups,   ///< all between every `stride`-th narrow value
-    Demanded, ///< what the configuration names, whatever memory there is
-  };
-  Kind kind = Kind::Cheap;
-  int64_t stride = 1;
-  RecomputeOptions demanded = {};
 };
 
 /// What a value of the problem stands for: a value of the forward, a parameter, the workspace of attention's
@@ -81,18 +64,18 @@ struct ResidencyChoice {
   bool isOfLosses() const { return !lossRows.empty(); }
 };
 
-/// A segment of the step, and what of it is in the problem.
+/// A segment of the step, and what of it is in the problem. Its description outlives it.
 struct StepSegment {
   func::FuncOp func;
-  std::unique_ptr<RecomputeRules> rules; ///< has an address of its own: `memory` asks it
-  SegmentMemory memory;
-  uint32_t begin; ///< its first moment in the problem
+  const RecomputeRules *rules;
+  SegmentMemory memory; ///< as described, but for what collectives have under way
+  uint32_t begin;       ///< its first moment in the problem
   double runs;
-  std::vector<double> seconds = {};                            ///< of each of its moments
+  ArrayRef<double> seconds;                                    ///< of each of its moments
+  ArrayRef<LossPieces> losses;                                 ///< that offer them
   DenseMap<uint32_t, uint32_t> values{};                       ///< memory -> value of the problem
   DenseMap<uint32_t, ::ds::analysis::MemoryHold> alwaysKept{}; ///< memories that have no choice, for that
   DenseMap<uint32_t, uint32_t> early{}; ///< memory of a gather of backward -> value: it is there early
-  std::vector<LossPieces> losses{};
 };
 
 /// The uses of one parameter's gathers.
@@ -112,9 +95,8 @@ struct StepProblem {
   /// Of `module`, without segments and values.
   StepProblem(ModuleOp module, const ::ds::cost::Rates &rates, const ResidencyLimits &limits);
 
-  /// Adds `func`, the regions of which are `regions`, with what it takes whatever is chosen.
-  void addSegment(func::FuncOp func, const OpenRegions &regions, const RecomputePlan &recompute,
-                  const SymbolTable &symbols);
+  /// Adds the segment that is `described`, with what it takes whatever is chosen.
+  void addSegment(const SegmentDescription &described);
   /// Adds a value; returns its number.
   uint32_t add(::ds::analysis::ResidencyValue value, ResidencyChoice choice);
   /// Gives the problem's spaces what is live in them. Nothing is added behind that.
@@ -133,7 +115,7 @@ struct StepProblem {
   std::vector<StepSegment> segments;
   llvm::MapVector<StringAttr, GatheredUses> gathers;
   ::ds::analysis::StepMemory live{kSpaces}; ///< whatever is chosen
-  int64_t numGroups = 0;                    ///< groups or layers in the longest forward
+  bool mayBeAhead = false;                  ///< some collective may be under way beside compute
 };
 
 /// Lets collectives of the last segment of `step` be under way beside compute: gathers are issued ahead of
@@ -148,8 +130,8 @@ std::optional<uint32_t> addEarly(StepProblem &step, uint32_t segment, Value gath
 /// Adds what libraries will be given beside their operands in `segment`, on a GPU: there budgets are known
 /// without asking them.
 void addWorkspaces(StepProblem &step, uint32_t segment);
-/// Adds what forward of `segment` makes and backward reads.
-void addForward(StepProblem &step, uint32_t segment);
+/// Adds what forward of `segment` makes and backward reads: `choices`, as it is described.
+void addForward(StepProblem &step, uint32_t segment, ArrayRef<ForwardChoice> choices);
 /// Adds how losses are made, where they offer more than one way.
 void addLosses(StepProblem &step);
 

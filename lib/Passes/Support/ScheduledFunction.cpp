@@ -204,14 +204,19 @@ int64_t mlir::ds::reservedBytes(AllocOp alloc) {
                                                         : bytes;
 }
 
-bool mlir::ds::endsWith(func::FuncOp func, StateOp state) {
+DenseSet<Attribute> mlir::ds::findEnding(func::FuncOp func, const SymbolTable &symbols) {
+  DenseSet<Attribute> ending;
   SegmentAttr segment = SegmentAttr::of(func);
-  if (!state || state.getRole() != Role::Gradient || !segment || !segment.does(Work::Update))
-    return false;
-  const auto name = FlatSymbolRefAttr::get(state);
-  return llvm::none_of(llvm::seq(func.getNumResults()), [&](unsigned index) {
-    return func.getResultAttr(index, DsDialect::kStateAttr) == name;
-  });
+  if (!segment || !segment.does(Work::Update))
+    return ending;
+  for (unsigned index = 0; index < func.getNumArguments(); ++index)
+    if (FlatSymbolRefAttr name = getStateOf(func, index))
+      if (auto state = symbols.lookup<StateOp>(name.getAttr()); state && state.getRole() == Role::Gradient)
+        ending.insert(name);
+  for (unsigned index = 0; index < func.getNumResults(); ++index)
+    if (Attribute name = func.getResultAttr(index, DsDialect::kStateAttr))
+      ending.erase(name);
+  return ending;
 }
 
 FlatSymbolRefAttr mlir::ds::getStateOf(func::FuncOp func, unsigned argument) {

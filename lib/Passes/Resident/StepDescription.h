@@ -1,0 +1,83 @@
+//===- StepDescription.h - What the segments of a step are, before anything is chosen --===//
+//
+// One step is solved as several problems: with groups of two narrow values recomputed, of four and so on,
+// with collectives under way beside compute and without, so that nothing is ahead. What its commands are, how
+// long they take, what lies in memory and from what it could be recomputed is the same in those of one plan
+// of recomputation: it is described once, and each problem begins with a copy of its memory. Example: of a
+// step that does not fit, cheap ops and strides of 2, 4 and 8 are tried, each twice: eight problems, four
+// descriptions.
+//
+//===---------------------------------------------------------------------------===//
+#ifndef DS_LIB_PASSES_RESIDENT_STEPDESCRIPTION_H
+#define DS_LIB_PASSES_RESIDENT_STEPDESCRIPTION_H
+
+#include "ForwardChoices.h"
+#include "LossPieces.h"
+#include "SegmentMemory.h"
+#include "ds/Dialect/Training.h"
+
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+namespace mlir::ds {
+
+/// The regions of each segment's function, taken apart.
+using OpenSegments = llvm::MapVector<func::FuncOp, OpenRegions>;
+
+/// What of a step's forward may be recomputed: as RecomputeRules has it for each of its functions.
+struct RecomputePlan {
+  enum class Kind {
+    Cheap,    ///< cheap ops
+    Groups,   ///< all between every `stride`-th narrow value
+    Demanded, ///< what the configuration names, whatever memory there is
+  };
+  Kind kind = Kind::Cheap;
+  int64_t stride = 1;
+  RecomputeOptions demanded = {};
+};
+
+/// What a segment is under one plan of recomputation, whatever collectives have under way.
+struct SegmentDescription {
+  func::FuncOp func;
+  std::unique_ptr<RecomputeRules> rules; ///< has an address of its own: `memory` asks it
+  SegmentMemory memory;
+  std::vector<double> seconds;    ///< of each of its moments
+  std::vector<LossPieces> losses; ///< that offer them
+  std::vector<ForwardChoice> forward;
+};
+
+/// The segments that a step runs.
+struct StepDescription {
+  std::vector<SegmentDescription> segments = {};
+  int64_t numGroups = 0; ///< groups or layers in the longest forward, of which groups are recomputed
+};
+
+/// What ops of `module` cost at `rates`.
+ValueCosts costsOf(ModuleOp module, const ::ds::cost::Rates &rates);
+
+/// The descriptions of one module, each made once.
+class StepDescriptions {
+public:
+  /// Of `module`, the regions of whose segments are `open`, which outlive this.
+  StepDescriptions(ModuleOp module, const OpenSegments &open, const ::ds::cost::Rates &rates);
+
+  /// Where `recompute` is. Of what is demanded there is one.
+  const StepDescription &of(const RecomputePlan &recompute);
+
+private:
+  RecomputeRules makeRules(func::FuncOp func, const RecomputePlan &recompute);
+  SegmentDescription describe(func::FuncOp func, const RecomputePlan &recompute);
+
+  const OpenSegments &open;
+  const SymbolTable symbols;
+  const ValueCosts costs;
+  const bool isForCuda;
+  SmallVector<func::FuncOp> segments; ///< that a step runs
+  llvm::MapVector<func::FuncOp, SmallVector<Value>> narrowValues;
+  std::map<std::optional<int64_t>, StepDescription> byStride; ///< of groups; others have none
+};
+
+} // namespace mlir::ds
+
+#endif // DS_LIB_PASSES_RESIDENT_STEPDESCRIPTION_H
