@@ -40,7 +40,9 @@ StepPlanner::StepPlanner(ModuleOp module, Phase from, const PipelineOptions &opt
 // Forms
 //===----------------------------------------------------------------------===//
 
-FailureOr<OwningOpRef<ModuleOp>> StepPlanner::makeFused(StepForm form) {
+FailureOr<ModuleOp> StepPlanner::fusedOf(StepForm form) {
+  if (auto known = forms.find(form); known != forms.end())
+    return *known->second;
   OwningOpRef<ModuleOp> made = module.clone();
   // Pieces that the configuration asks for have as many rows as each loss says itself.
   const bool isAsked = getTraining(module).lossChunks > 0;
@@ -51,18 +53,7 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::makeFused(StepForm form) {
   auto build = [&](OpPassManager &manager) { buildPipelines(manager, from, Phase::Fused, options, request); };
   if (from < Phase::Fused && failed(run(build, *made)))
     return failure();
-  return made;
-}
-
-FailureOr<ModuleOp> StepPlanner::fusedOf(StepForm form) {
-  OwningOpRef<ModuleOp> &known = forms[form];
-  if (!known) {
-    FailureOr<OwningOpRef<ModuleOp>> made = makeFused(form);
-    if (failed(made))
-      return failure();
-    known = std::move(*made);
-  }
-  return *known;
+  return *(forms[form] = std::move(made));
 }
 
 /// Whether the configuration of `module`, in phase `from` and of which `fused` is a form, leaves it open to
@@ -103,12 +94,24 @@ static int64_t rowsThatSaveMost(ArrayRef<LossOffer> pieces, int64_t bytes) {
       ->rows;
 }
 
+/// Whether what `chosen`, which has some of `pieces`, lacks of `limit` is what the smallest are expected to
+/// save beside those.
+static bool lacksSmallest(const ChosenStep &chosen, ArrayRef<LossOffer> pieces,
+                          std::optional<int64_t> limit) {
+  const LossOffer &taken =
+      *llvm::find_if(pieces, [&](const LossOffer &each) { return each.rows == chosen.form.loss.rows; });
+  return limit && chosen.residency.expectedBytes - *limit <= pieces.back().savedBytes - taken.savedBytes;
+}
+
 /// What becomes of `joint`, which would have the loss in pieces: those, smaller ones where they do not fit,
-/// or the whole loss after all where it is better.
+/// or the whole loss after all where it is better. Where nothing fits `joint` has the smallest pieces, of
+/// which there may be thousands; a few large ones hold about as little, and smaller ones are made only if
+/// what they are expected to save beside those is what is lacking.
 FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const ResidencyRequest &request) {
   const Residency expected = joint.residency;
   const bool reducesInEach = joint.form.reducesInEach;
-  const LossForm form{expected.loss->rows};
+  const std::vector<LossOffer> &pieces = expected.loss->pieces;
+  const LossForm form{expected.fits ? expected.loss->rows : rowsThatSaveMost(pieces, expected.expectedBytes)};
   FailureOr<ChosenStep> best = choose({form, reducesInEach}, request);
   if (failed(best))
     return failure();
@@ -116,8 +119,11 @@ FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const Residenc
       best->residency.fits == expected.fits &&
       (!expected.fits || best->residency.expectedSeconds <= (1 + kWorthTime) * expected.expectedSeconds);
   SmallVector<LossForm> others;
-  if (!best->residency.fits)
-    others.push_back({rowsThatSaveMost(expected.loss->pieces, best->residency.expectedBytes)});
+  if (!best->residency.fits && expected.fits)
+    others.push_back({rowsThatSaveMost(pieces, best->residency.expectedBytes)});
+  if (!best->residency.fits && !expected.fits &&
+      lacksSmallest(*best, pieces, bytesWithin(request.memory, module)))
+    others.push_back({pieces.back().rows});
   if (!isAsExpected)
     others.push_back(LossForm()); // whole
   for (LossForm another : others) {
@@ -132,20 +138,40 @@ FailureOr<ChosenStep> StepPlanner::choosePieces(ChosenStep joint, const Residenc
   return best;
 }
 
+/// Chooses of whole losses in what pieces they would better be made, where that is open, with all else.
+FailureOr<ChosenStep> StepPlanner::chooseOpen(bool reducesInEach, const ResidencyRequest &request) {
+  ResidencyRequest open = request;
+  open.opensLosses = from == Phase::Model && getTraining(module).lossChunks != 1;
+  FailureOr<ChosenStep> joint = choose({LossForm(), reducesInEach}, open);
+  if (succeeded(joint) && open.opensLosses && joint->residency.loss)
+    loss = joint->residency.loss;
+  return joint;
+}
+
 /// The best choice of a form whose losses are as that asks for.
 FailureOr<ChosenStep> StepPlanner::chooseLoss(bool reducesInEach, const ResidencyRequest &request) {
   if (lossForm)
     return choose({*lossForm, reducesInEach}, request);
+  FailureOr<ChosenStep> joint = chooseOpen(reducesInEach, request);
   const int64_t chunks = getTraining(module).lossChunks;
-  ResidencyRequest open = request;
-  open.opensLosses = from == Phase::Model && chunks != 1;
-  FailureOr<ChosenStep> joint = choose({LossForm(), reducesInEach}, open);
-  if (failed(joint) || !open.opensLosses || !joint->residency.loss)
+  if (failed(joint) || from != Phase::Model || chunks == 1 || !joint->residency.loss)
     return joint;
-  loss = joint->residency.loss;
   if (chunks == 0)
     return loss->rows ? choosePieces(std::move(*joint), request) : std::move(joint);
   return choose({{loss->pieces.back().rows}, reducesInEach}, request); // in which pieces, `loss_chunks` says
+}
+
+FailureOr<int64_t> StepPlanner::expectLeast(LeastForm &form) {
+  FailureOr<ChosenStep> chosen = chooseOpen(/*reducesInEach=*/false, {.memory = MemoryWord::Least});
+  if (failed(chosen))
+    return failure();
+  const Residency &residency = chosen->residency;
+  form = {std::nullopt, residency.groupValues ? RecomputedGroups(*residency.groupValues) : GroupWord::None};
+  if (loss && getTraining(module).lossChunks > 0)
+    form.lossRows = loss->pieces.back().rows;
+  else if (loss && loss->rows)
+    form.lossRows = rowsThatSaveMost(loss->pieces, residency.expectedBytes);
+  return residency.expectedBytes;
 }
 
 FailureOr<ChosenStep> StepPlanner::chooseForm() {

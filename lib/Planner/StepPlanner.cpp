@@ -315,12 +315,3 @@ FailureOr<OwningOpRef<ModuleOp>> StepPlanner::planLeast(const LeastForm &form) {
     return failure();
   return std::move(best->planned);
 }
-
-FailureOr<int64_t> StepPlanner::expectLeast(LeastForm &form) {
-  FailureOr<ChosenStep> chosen = chooseLoss(/*reducesInEach=*/false, {.memory = MemoryWord::Least});
-  if (failed(chosen))
-    return failure();
-  const std::optional<int64_t> values = chosen->residency.groupValues;
-  form = {chosen->form.loss.rows, values ? RecomputedGroups(*values) : GroupWord::None};
-  return chosen->residency.expectedBytes;
-}

@@ -81,14 +81,15 @@ public:
   FailureOr<OwningOpRef<ModuleOp>> plan(std::optional<LossForm> asked = {});
   /// A plan in `form` that holds as little as can be at all moments.
   FailureOr<OwningOpRef<ModuleOp>> planLeast(const LeastForm &form);
-  /// What is expected of such a plan, and its form.
+  /// What is expected of such a plan, and its form. Losses that would be in pieces stay whole for that: what
+  /// pieces of them would hold is described.
   FailureOr<int64_t> expectLeast(LeastForm &form);
 
 private:
   // Forms (StepForms.cpp)
   FailureOr<ModuleOp> fusedOf(StepForm form);
-  FailureOr<OwningOpRef<ModuleOp>> makeFused(StepForm form);
   FailureOr<ChosenStep> choose(StepForm form, const ResidencyRequest &request);
+  FailureOr<ChosenStep> chooseOpen(bool reducesInEach, const ResidencyRequest &request);
   FailureOr<ChosenStep> chooseLoss(bool reducesInEach, const ResidencyRequest &request);
   FailureOr<ChosenStep> choosePieces(ChosenStep joint, const ResidencyRequest &request);
   FailureOr<ChosenStep> chooseForm();

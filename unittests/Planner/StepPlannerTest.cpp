@@ -146,6 +146,25 @@ TEST_F(StepPlanner, HoldsLeastWhateverMemoryThereIs) {
   EXPECT_EQ(plans, 1);
 }
 
+/// What least holds is expected of the step with its loss whole: no step is made in pieces for that.
+TEST_F(StepPlanner, ExpectsPiecesWithoutMakingThem) {
+  plan(kLossModel, 1 << 30, nullptr, {}); // counts what it makes; the module is read anew
+  module = parseSourceString<ModuleOp>(kLossModel, &context);
+  forms = 0;
+  auto run = [&](llvm::function_ref<void(OpPassManager &)> build, ModuleOp target) {
+    PassManager manager(&context);
+    build(manager);
+    LogicalResult done = manager.run(target);
+    forms += target->getAttrOfType<dialect::PhaseAttr>(dialect::DsDialect::kPhaseAttr).getValue() ==
+             dialect::Phase::Fused;
+    return done;
+  };
+  dialect::LeastForm form;
+  ASSERT_TRUE(succeeded(dialect::expectLeast(*module, {}, run, form)));
+  EXPECT_TRUE(form.lossRows);
+  EXPECT_EQ(forms, 1);
+}
+
 /// Calls are recomputed of the groups that are asked for, and of none where none are; the plan says of which.
 TEST_F(StepPlanner, RecomputesTheGroupsThatAreAskedFor) {
   dialect::LeastForm form;
