@@ -13,8 +13,9 @@
 // an exchange does not need are put after it (DeferProducts.h).
 //
 // The CPU's library adds in another order where a product has other rows. So that nothing changes a bit
-// there, pieces are always two, and a product that could be cut and is not is made in the same parts, as are
-// others of its sizes: what is recomputed has the bits of what was made first.
+// there, pieces are always two, and products of the sizes of one that is cut are made in the same parts: what
+// is recomputed has the bits of what was made first. So are those that could be cut where that is asked for
+// or ruled out, and both have the same bits.
 //
 //===---------------------------------------------------------------------------===//
 #include "DeferProducts.h"
@@ -291,6 +292,8 @@ void ExchangeOverlap::run() {
   for (auto exchange : llvm::to_vector(func.getOps<CommunicateOp>()))
     find(exchange);
   for (Cut &cut : cuts) {
+    if (!asked && !isTaken(cut))
+      continue;
     const int64_t rows = rowsOf(cut.product()) / (2 * cut.ranks());
     int64_t &known = atOnce.try_emplace(sizesOf(cut.product()), rows).first->second;
     known = std::min(known, rows);
