@@ -18,6 +18,13 @@ using namespace mlir::ds;
 // Factors
 //===----------------------------------------------------------------------===//
 
+Blocks Blocks::ofSizes(ArrayRef<int64_t> sizes) {
+  if (llvm::all_equal(sizes))
+    return {static_cast<int64_t>(sizes.size())};
+  const int64_t unit = std::accumulate(sizes.begin(), sizes.end(), int64_t(0), std::gcd<int64_t, int64_t>);
+  return {1, llvm::map_to_vector<3>(sizes, [&](int64_t size) { return size / unit; })};
+}
+
 int64_t Blocks::count() const {
   return outer * (ratio.empty() ? 1 : std::accumulate(ratio.begin(), ratio.end(), int64_t(0)));
 }
@@ -195,15 +202,10 @@ static ShardingRule windowRule(Operation *op, ArrayRef<int64_t> large, ArrayRef<
 /// Makes `factor` one of the pieces that `parts` are along `dim`; `whole` is what it is of all. Pieces that
 /// differ in size are each cut as one block.
 static void addPieces(ShardingFactor &factor, ValueRange parts, int64_t dim, Blocks &whole) {
-  whole.outer = static_cast<int64_t>(parts.size());
-  auto sizes = llvm::map_to_vector<3>(parts, [&](Value part) { return shapeOf(part)[dim]; });
-  if (llvm::all_equal(sizes))
-    return;
-  factor.size = std::accumulate(sizes.begin(), sizes.end(), int64_t(0), std::gcd<int64_t, int64_t>);
-  factor.isOutermost = true;
-  whole.outer = 1;
-  for (int64_t size : sizes)
-    whole.ratio.push_back(size / factor.size);
+  const auto sizes = llvm::map_to_vector<3>(parts, [&](Value part) { return shapeOf(part)[dim]; });
+  whole = Blocks::ofSizes(sizes);
+  factor.size = std::accumulate(sizes.begin(), sizes.end(), int64_t(0)) / whole.count();
+  factor.isOutermost = !whole.ratio.empty();
 }
 
 /// Several values side by side along `dim` of one.

@@ -35,6 +35,8 @@ struct Blocks {
   SmallVector<int64_t, 3> ratio = {};
 
   bool operator==(const Blocks &) const = default;
+  /// Pieces of these sizes, one behind the other; there is at least one.
+  static Blocks ofSizes(ArrayRef<int64_t> sizes);
   /// The number of equal pieces that each is a multiple of.
   int64_t count() const;
   /// Whether `ranks` can cut `size` entries so.

@@ -51,14 +51,6 @@ static std::vector<int64_t> pick(const std::vector<int64_t> &all, int64_t offset
   return places;
 }
 
-/// Elements from one to the next along each dimension of a packed `shape`.
-static SmallVector<int64_t> stridesOf(ArrayRef<int64_t> shape) {
-  SmallVector<int64_t> strides(shape.size(), 1);
-  for (size_t dim = shape.size(); dim-- > 1;)
-    strides[dim - 1] = strides[dim] * shape[dim];
-  return strides;
-}
-
 /// Of what `op` moves, whose operand has the elements `all`, those of `result`; nothing where it does more.
 static std::optional<std::vector<int64_t>> move(Operation *op, Value result,
                                                 const std::vector<int64_t> &all) {
@@ -66,7 +58,8 @@ static std::optional<std::vector<int64_t>> move(Operation *op, Value result,
     return all;
   if (!isa<SliceOp, TransposeOp, SplitOp>(op))
     return std::nullopt;
-  SmallVector<int64_t> strides = stridesOf(shapeOf(op->getOperand(0)));
+  auto from = cast<RankedTensorType>(op->getOperand(0).getType());
+  SmallVector<int64_t> strides(BufferType::getContiguous(from, Space::Device).getStrides());
   int64_t offset = 0;
   if (auto slice = dyn_cast<SliceOp>(op)) {
     for (auto [stride, from, step] : llvm::zip_equal(strides, slice.getOffsets(), slice.getStrides())) {

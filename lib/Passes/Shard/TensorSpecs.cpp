@@ -3,7 +3,6 @@
 
 #include "ds/Dialect/Emitter.h"
 
-#include <numeric>
 #include <regex>
 
 using namespace mlir;
@@ -37,10 +36,7 @@ static Blocks piecesOf(const LayerSpec &spec) {
   const std::vector<int64_t> &pieces = spec.shape.front();
   if (pieces.size() == 1)
     return {std::max<int64_t>(pieces.front(), 1)};
-  if (llvm::all_equal(pieces))
-    return {static_cast<int64_t>(pieces.size())};
-  const int64_t unit = std::accumulate(pieces.begin(), pieces.end(), int64_t(0), std::gcd<int64_t, int64_t>);
-  return {1, llvm::map_to_vector<3>(pieces, [&](int64_t size) { return size / unit; })};
+  return Blocks::ofSizes(pieces);
 }
 
 /// As DeepSpeed's `re.match`: from the name's beginning on.
