@@ -101,20 +101,15 @@ static std::string nameEntry(const PipelineProblem &problem, const PipelineTable
 
 /// Entries of which each waits for another, if there are any: the first stage's of these.
 static std::string findCycle(const PipelineProblem &problem, const PipelineTable &table) {
+  const PipelineRun run = simulate(problem, table); // as far as it comes
   PipelineProgress progress(problem);
-  std::vector<size_t> done(table.size(), 0);
-  for (bool isMoving = true; isMoving;) {
-    isMoving = false;
-    for (size_t stage = 0; stage < table.size(); ++stage)
-      for (; done[stage] < table[stage].size() && !progress.missingFor(table[stage][done[stage]]);
-           ++done[stage], isMoving = true)
-        progress.finish(table[stage][done[stage]], 0);
-  }
+  for (const PipelineEntry &entry : run.order)
+    progress.finish(entry, 0);
   for (uint32_t stage = 0; stage < table.size(); ++stage)
-    if (done[stage] < table[stage].size()) {
-      const PipelineEntry missing = *progress.missingFor(table[stage][done[stage]]);
+    if (const size_t done = run.spans[stage].size(); done < table[stage].size()) {
+      const PipelineEntry missing = *progress.missingFor(table[stage][done]);
       return fmt::format("{} waits for {} on stage {}, which comes after what waits for it",
-                         nameEntry(problem, table, stage, done[stage]), spell(problem, missing),
+                         nameEntry(problem, table, stage, done), spell(problem, missing),
                          problem.chunks[missing.chunk].stage);
     }
   return "";

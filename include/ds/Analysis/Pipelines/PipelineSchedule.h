@@ -128,7 +128,7 @@ struct PipelineRun {
   std::vector<uint32_t> slots;                  ///< most micro-batches that each chunk keeps
 };
 
-/// Requires a table without mistakes.
+/// Requires a table without mistakes, but for entries that wait for each other: it is simulated until there.
 PipelineRun simulate(const PipelineProblem &problem, const PipelineTable &table);
 
 /// What stands still, as a share of what the busiest stage computes: 0 for one that never waits.
