@@ -7,6 +7,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "PipelineProgress.h"
+#include "ds/Analysis/Pipelines/PipelineTimetable.h"
 
 #include <fmt/format.h>
 
@@ -33,15 +34,6 @@ static std::vector<PipelineTransfer> transfersOf(const PipelineProblem &problem)
         all.push_back({chunk + 1, chunk, microBatch});
       }
   return all;
-}
-
-/// The chunk on another stage that reads what `entry` makes; none or one.
-static std::vector<uint32_t> readersOf(const PipelineProblem &problem, const PipelineEntry &entry) {
-  const bool isForward = entry.work == PipelineWork::Forward;
-  const uint32_t to = isForward ? entry.chunk + 1 : entry.chunk - 1; // before the first: none
-  const bool isRead = (isForward || makesInputs(entry.work)) && to < problem.chunks.size() &&
-                      problem.chunks[to].stage != problem.chunks[entry.chunk].stage;
-  return isRead ? std::vector{to} : std::vector<uint32_t>();
 }
 
 static std::string spellTransfer(const PipelineTransfer &transfer) {
@@ -134,20 +126,15 @@ std::string LaneRun::run() {
 }
 
 Lanes orderTransfers(const PipelineProblem &problem, const PipelineTable &table) {
-  const PipelineRun run = simulate(problem, table);
-  PipelineProgress times(problem);
-  for (size_t stage = 0; stage < table.size(); ++stage)
-    for (size_t index = 0; index < table[stage].size(); ++index)
-      times.finish(table[stage][index], run.spans[stage][index].end);
-  std::vector<PipelineEntry> made = run.order;
-  std::stable_sort(made.begin(), made.end(), [&](const PipelineEntry &a, const PipelineEntry &b) {
-    return times.endOf(a) < times.endOf(b);
-  });
+  const std::vector<std::vector<PipelineItem>> items = makeTimetable(problem, table);
   Lanes lanes(problem.stages);
-  for (const PipelineEntry &maker : made)
-    for (uint32_t to : readersOf(problem, maker))
-      for (uint32_t chunk : {maker.chunk, to})
-        lanes[problem.chunks[chunk].stage].push_back({maker.chunk, to, maker.microBatch});
+  for (size_t stage = 0; stage < items.size(); ++stage)
+    for (const auto &[kind, entry] : items[stage])
+      if (kind != PipelineItem::Compute) {
+        const bool goesForth = entry.work == PipelineWork::Forward;
+        lanes[stage].push_back(
+            {entry.chunk, goesForth ? entry.chunk + 1 : entry.chunk - 1, entry.microBatch});
+      }
   return lanes;
 }
 
