@@ -229,7 +229,7 @@ static void fillBlocks(Config &config, const Resolved &r, Report &report) {
                                     r.integers("activation_checkpointing.layers"),
                                     r.texts("activation_checkpointing.ops")};
   config.pipeline = {r.maybeInteger("pipeline.stages"), r.text("pipeline.partition"),
-                     r.integer("pipeline.activation_checkpoint_interval"),
+                     r.text("pipeline.schedule"), r.integer("pipeline.activation_checkpoint_interval"),
                      r.integer("pipeline.virtual_stages")};
   auto asked = [&](std::string_view path) {
     return r.given(path) ? std::optional(r.flag(path)) : std::nullopt;

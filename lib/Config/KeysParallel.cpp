@@ -13,13 +13,14 @@ constexpr std::string_view kPresets = "llama|bloom|chatglm|mixtral|deepseek_v2|q
 
 // clang-format off
 constexpr Key kTable[] = {
-  {"pipeline.stages", AutoInt, "\"auto\"", ">0", Refused, "programs have one pipeline stage", ""},
-  {"pipeline.partition", Text, "\"best\"", "", Noted, "one stage holds every layer", ""},
+  {"pipeline.stages", AutoInt, "\"auto\"", ">0", Honoured, "runs of layers, each on ranks of its own; with any ZeRO stage", ""},
+  {"pipeline.partition", Text, "\"best\"", "", Honoured, "by what layers are divided: best (time), uniform, parameters or type:REGEX, which counts layers by their names", ""},
+  {"pipeline.schedule", Choice, "\"1f1b\"", "1f1b|gpipe|interleaved|zb-h1|auto", Honoured, "in which order stages run micro-batches forward and backward: 1f1b or gpipe (not DeepSpeed's)", "", true},
   {"pipeline.seed_layers", Bool, "false", "", Noted, "dropout draws by seed, step and op", ""},
   {"pipeline.activation_checkpoint_interval", Int, "0", ">=0", Honoured, "layers of each part that the backward pass recomputes from what enters it; 0: see activation_checkpointing", ""},
-  {"pipeline.pipe_partitioned", Bool, "true", "", Noted, "one stage has no neighbour", ""},
-  {"pipeline.grad_partitioned", Bool, "true", "", Noted, "one stage has no neighbour", ""},
-  {"pipeline.virtual_stages", Int, "1", ">0", Refused, "programs have one pipeline stage; chunks of layers that a stage interleaves (not DeepSpeed's; read by plans by rules)", "", true},
+  {"pipeline.pipe_partitioned", Bool, "true", "", Noted, "each rank sends what it has", ""},
+  {"pipeline.grad_partitioned", Bool, "true", "", Noted, "each rank sends what it has", ""},
+  {"pipeline.virtual_stages", Int, "1", ">0", Refused, "stages of programs have one run of layers; chunks of layers that a stage interleaves (not DeepSpeed's; read by plans by rules)", "", true},
   {"pipeline.use_reentrant", Bool, "null", "", Noted, "recomputation is planned, not taped", ""},
 
   {"tensor_parallel.autotp_size", Int, "0", ">=0", Honoured, "ranks, the closest ones, that share each layer; 0 and 1 are off", ""},

@@ -153,8 +153,6 @@ static constexpr Rule kRules[] = {
      },
      "gradients that are reduce-scattered cannot be scaled before",
      "drop the scaling, or turn reduce_scatter off"},
-    {ZERO "stage pipeline.stages", [](const Config &c) { return c.zero.stage >= 2 && c.mesh.pp > 1; },
-     "a pipeline goes with ZeRO stage 0 or 1 only", "set the stage to 1"},
     {"expert_parallel.enabled " ZERO "stage tensor_parallel.autotp_size sequence_parallel_size",
      [](const Config &c) { return autoEpWith3(c) && (c.mesh.tp > 1 || c.mesh.sp > 1); },
      "expert parallelism under stage 3 goes with neither tensor nor sequence parallelism",

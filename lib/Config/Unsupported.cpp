@@ -54,6 +54,13 @@ static constexpr Condition kConditions[] = {
      "updates are late with zero_optimization.offload_optimizer.device cpu, without super_offload and with "
      "one stage of a "
      "pipeline: those are the updates that the host makes when the step is at its end"},
+    {"pipeline.schedule",
+     [](const Config &c) {
+       return c.mesh.pp > 1 && c.pipeline.schedule != "1f1b" && c.pipeline.schedule != "gpipe";
+     },
+     "programs have 1f1b and gpipe"},
+    {"skip_bad_steps", [](const Config &c) { return c.skipsBadSteps && c.mesh.pp > 1; },
+     "only the last stage of a pipeline knows the loss, and all are to skip"},
     {"torch_autocast.enabled",
      [](const Config &c) {
        return c.precision.autocast && (c.precision.fp16.enabled || c.precision.bf16.enabled);

@@ -233,8 +233,10 @@ LogicalResult SegmentAttr::verify(function_ref<InFlightDiagnostic()> emitError, 
     if (before >= after)
       return emitError() << "expects work in the order in which it is done, each once, but got "
                          << stringifyWork(after) << " after " << stringifyWork(before);
-  if (works.size() > 1 && llvm::is_contained(works, Work::Evaluation))
-    return emitError() << "expects an evaluation to stand alone";
+  for (Work alone : {Work::Evaluation, Work::Transfer})
+    if (works.size() > 1 && llvm::is_contained(works, alone))
+      return emitError() << "expects " << (alone == Work::Transfer ? "a transfer" : "an evaluation")
+                         << " to stand alone";
   return success();
 }
 

@@ -221,13 +221,19 @@ static std::string findViewMistake(StateOp state) {
   return rt::findMistake(rt::Mesh(), viewOf(state), state.getTensorType().getShape());
 }
 
-/// Verifies the addend axes of a parameter's gradient, and that nothing else has any (C6).
+/// Verifies the addend axes of a parameter's gradient and where else it is, and that nothing else has any
+/// (C6).
 static LogicalResult verifyAddends(StateOp state) {
-  if (!state.getAddends() && !state.getCopy())
+  if (!state.getAddends() && !state.getCopy() && !state.getTied())
     return success();
   if (state.getRole() != Role::Parameter || state.getBucket())
     return state.emitOpError("expects addends and copies of parameters without a bucket, but got role ")
            << stringifyRole(state.getRole());
+  MeshOp stages = MeshOp::lookup(state);
+  const AxesAttr axes = stages ? stages.getStagesAttr() : AxesAttr();
+  if (auto tied = state.getTied();
+      tied && (!axes || int64_t(*tied) < 0 || int64_t(*tied) >= stages.getSize(axes)))
+    return state.emitOpError("expects to be tied to a stage of the mesh, but got ") << *tied;
   if (!state.getAddends())
     return success();
   if (failed(verifyAxes(state, state.getAddends()->getNames())))

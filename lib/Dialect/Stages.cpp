@@ -1,6 +1,8 @@
 //===- Stages.cpp - The stages of a pipeline, each a module of its own --------------===//
 #include "ds/Dialect/Stages.h"
 
+#include "ds/Dialect/MeshShape.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
@@ -25,4 +27,12 @@ std::optional<int64_t> mlir::ds::findStageNumber(ModuleOp stage) {
   for (auto schedule : stage.getOps<ScheduleOp>())
     return schedule.getStage();
   return std::nullopt;
+}
+
+bool mlir::ds::isStage(func::FuncOp forward) { return SegmentAttr::of(forward) != nullptr; }
+
+bool mlir::ds::givesLoss(func::FuncOp forward) {
+  const MeshShape shape = getMeshShape(forward->getParentOfType<ModuleOp>());
+  SegmentAttr segment = SegmentAttr::of(forward);
+  return !segment || segment.getStage() + 1 == shape.mesh.size(shape.stages);
 }

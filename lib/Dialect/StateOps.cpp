@@ -38,6 +38,11 @@ LogicalResult StateOp::verify() {
            << stringifyRole(getRole()) << (getSlot() ? " with" : " without") << " one";
   if (getTrainable() && getRole() != Role::Parameter) // C2.
     return emitOpError("expects only parameters to be trainable, but got role ") << stringifyRole(getRole());
+  if (auto slots = getSlots();
+      slots && (getRole() != Role::Buffer || getTensorType().getRank() != 2 ||
+                getTensorType().getDimSize(0) != int64_t(*slots) || *slots < 1)) // C11.
+    return emitOpError("expects a buffer that is a matrix with a row for each of ")
+           << *slots << " slots, but got role " << stringifyRole(getRole()) << " of " << getType();
   if (getInit().getKind() == InitKind::Sinusoid && !isTableOfSinusoids(*this)) // C9.
     return emitOpError("expects a matrix of floats with an even number of columns, at least 4, to start as ")
            << getInit() << ", but got " << getType();

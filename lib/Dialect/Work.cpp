@@ -148,6 +148,8 @@ bool mlir::ds::isBefore(Work a, Work b) {
       return 2;
     case Work::Update:
       return 3;
+    case Work::Transfer:
+      return 4;
     }
     llvm_unreachable("all work is ranked");
   };

@@ -15,7 +15,8 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-void mlir::ds::buildStepPipeline(OpPassManager &manager, LossRows losses) {
+/// Gives a model the ops and types that it is differentiated in.
+static void addModelPasses(OpPassManager &manager) {
   manager.addPass(createVerifyModel());
 
   // Imported graphs repeat themselves and leave transposes before products: patterns below look through
@@ -35,6 +36,17 @@ void mlir::ds::buildStepPipeline(OpPassManager &manager, LossRows losses) {
   // Before differentiation, so that gradients follow the types; after raising, which knows f32 spellings
   // only.
   manager.addPass(createLowerPrecision());
+}
+
+void mlir::ds::buildCutPipeline(OpPassManager &manager, const std::string &partition) {
+  addModelPasses(manager);
+  CutStagesOptions cut;
+  cut.partition = partition;
+  manager.addPass(createCutStages(cut));
+}
+
+void mlir::ds::buildStepPipeline(OpPassManager &manager, LossRows losses) {
+  addModelPasses(manager);
 
   // In final types: what a chunk saves is counted in them.
   manager.addPass(createOfferLoss());
@@ -128,6 +140,10 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   // An update is still one launch with its copies after it, and what is speculative is known.
   if (options.lateUpdates == LateUpdates::Always)
     manager.addPass(createRotateUpdates());
+  // Likewise, of stages: each part of a segment is worked on by itself from here on.
+  PipelineSegmentsOptions segments;
+  segments.schedule = options.schedule;
+  manager.addPass(createPipelineSegments(segments));
   // Others are to see the pieces, and nothing has moved between an update and its
   // copies.
   SplitUpdatesOptions updates;

@@ -57,7 +57,7 @@ report::StateBytes mlir::ds::countStateBytes(ModuleOp module, int64_t alignment)
   std::map<int64_t, report::StateBytes> divided; // by the ranks that share it
   int64_t memory = 0;
   for (auto state : module.getOps<StateOp>()) {
-    if (members.contains(FlatSymbolRefAttr::get(state)) || state.getGatheredFrom())
+    if (members.contains(FlatSymbolRefAttr::get(state)) || state.getGatheredFrom() || state.getSlots())
       continue;
     memory += llvm::alignTo(bytesOf(state.getLocalType()), alignment);
     if (isCarried(state)) { // the step's gradients, and what was made of all of them

@@ -295,6 +295,9 @@ static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &tr
                              int64_t samples) {
   if (whole.part == PeakPart::Inputs)
     return smallerBatch(samples);
+  if (whole.part == PeakPart::Waiting)
+    return "more recomputation, or fewer pipeline.stages after this one: it is kept of each micro-batch "
+           "under way";
   int64_t stage = stageThatDivides(whole.part);
   if (stage == 0)
     return "none: every rank needs all of it";
@@ -317,6 +320,8 @@ static std::string remedyFor(const WholeBuffer &whole, const TrainingOptions &tr
 static std::string sourceFor(const WholeBuffer &whole, int64_t ranks) {
   if (whole.part == PeakPart::Inputs)
     return "inputs of one micro-step";
+  if (whole.part == PeakPart::Waiting)
+    return "values that segments leave for each other, by micro-batch";
   std::string text;
   llvm::raw_string_ostream out(text);
   out << "states of " << whole.type.getTensor().getElementType();
@@ -337,8 +342,9 @@ static PeakValue describe(const WholeBuffer &whole, const TrainingOptions &train
   value.source = sourceFor(whole, ranks);
   value.type = spellType(whole.type);
   value.bytes = whole.type.getSizeInBytes();
-  value.reason = whole.part == PeakPart::Inputs ? "input: the host fills it before each micro-step"
-                                                : "state: kept from step to step";
+  value.reason = whole.part == PeakPart::Inputs    ? "input: the host fills it before each micro-step"
+                 : whole.part == PeakPart::Waiting ? "waits for a later segment of its micro-batch"
+                                                   : "state: kept from step to step";
   value.remedy = remedyFor(whole, training, ranks, samples);
   return value;
 }

@@ -33,6 +33,8 @@ Category mlir::ds::categoryOf(AllocOp alloc) {
 static PeakPart partOf(StateOp state) {
   if (state.getGatheredFrom())
     return PeakPart::Gathered;
+  if (state.getSlots())
+    return PeakPart::Waiting;
   if (isCarried(state)) // the step's gradients, and what was made of all of them
     return state.getTensorType().getRank() > 0 ? PeakPart::Accumulators : PeakPart::Scalars;
   switch (state.getRole()) {

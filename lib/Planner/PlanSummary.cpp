@@ -11,6 +11,7 @@
 #include "ExplainPeak.h"
 #include "PlanBuffers.h"
 #include "PlanNotes.h"
+#include "StageSimulation.h"
 #include "StepSimulation.h"
 #include "ds/Analysis/Packing/MemoryPlan.h"
 #include "ds/Dialect/Machine.h"
@@ -27,6 +28,8 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -276,7 +279,7 @@ static void addReport(PlanReport &whole, PlanReport more) {
 }
 
 /// What `reports`, one for each of `stages`, say of the whole: ranks by stage, and what a rank sends of rank
-/// 0. How long a step takes is left open, for stages wait for each other.
+/// 0. How long a step takes is left open.
 static PlanReport joinReports(ArrayRef<ModuleOp> stages, std::vector<PlanReport> reports) {
   const MeshShape shape = getMeshShape(stages.front());
   PlanReport whole = reports.front();
@@ -300,9 +303,44 @@ static PlanReport joinReports(ArrayRef<ModuleOp> stages, std::vector<PlanReport>
   whole.parameters = countOfStages(stages);
   if (const int64_t trained = countOfStages(stages, /*onlyTrained=*/true); trained < whole.parameters)
     whole.trainedParameters = trained;
-  whole.notes.push_back("how long a step takes is not predicted: its " + std::to_string(stages.size()) +
-                        " stages wait for each other");
   return whole;
+}
+
+/// Each stage's segments in the order in which it runs them.
+static std::vector<std::vector<report::ScheduledRun>> scheduleOf(ArrayRef<ModuleOp> stages) {
+  std::vector<std::vector<report::ScheduledRun>> all;
+  for (ModuleOp stage : stages) {
+    std::vector<report::ScheduledRun> &own = all.emplace_back();
+    for (ScheduleOp schedule : stage.getOps<ScheduleOp>())
+      for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
+        for (int64_t count = 0; count < run.getCount(); ++count)
+          own.push_back({run.getSegment().getValue().str(), run.getFirst() + count});
+  }
+  return all;
+}
+
+/// Says in `report`, of a rank's `report.flopsPerStep`, how long a step of `stages` takes, and how much of it
+/// each of them computes.
+static void predictStages(ArrayRef<ModuleOp> stages, const ::ds::cost::Rates &rates, PlanReport &report) {
+  const std::optional<SmallVector<StageRun>> runs = simulateStages(stages, rates);
+  if (!runs) {
+    report.notes.push_back("how long a step takes is not predicted: its " + std::to_string(stages.size()) +
+                           " stages wait for each other inside of segments");
+    return;
+  }
+  double seconds = 0;
+  for (const StageRun &run : *runs)
+    seconds = std::max(seconds, run.endSeconds);
+  report.predicted.stepSeconds = seconds;
+  if (seconds == 0)
+    return;
+  report.predicted.tflopsPerDevice = report.flopsPerStep / report.world / seconds / 1e12;
+  std::string shares;
+  for (auto [stage, run] : llvm::enumerate(*runs))
+    shares += (stage == 0 ? "of a step, stage " : ", stage ") + std::to_string(stage) +
+              (stage == 0 ? " computes for " : " for ") +
+              std::to_string(std::lround(100 * run.computeSeconds / seconds)) + " %";
+  report.notes.push_back(shares);
 }
 
 report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Rates &rates) {
@@ -313,6 +351,8 @@ report::PlanReport mlir::ds::summarizePlan(ModuleOp module, const ::ds::cost::Ra
   for (ModuleOp stage : stages)
     reports.push_back(summarizeStage(stage, rates));
   report::PlanReport whole = joinReports(stages, std::move(reports));
+  predictStages(stages, rates, whole);
+  whole.schedule = scheduleOf(stages);
   const FailureOr<::ds::rt::Program> states = lowerStates(module);
   if (succeeded(states) && whole.checkpoint)
     whole.checkpoint->bytes = static_cast<int64_t>(::ds::rt::checkpointBytes(*states));

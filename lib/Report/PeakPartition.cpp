@@ -36,6 +36,7 @@ constexpr std::array<PartRow, kNumPeakParts> kParts{{
     {PeakPart::Moments, Category::Optimizer, "optimizer moments"},
     {PeakPart::Scalars, Category::Optimizer, "scalars of the step"},
     {PeakPart::Inputs, Category::Activations, "inputs"},
+    {PeakPart::Waiting, Category::Activations, "what waits between segments"},
     {PeakPart::Activations, Category::Activations, "activations"},
     {PeakPart::Temporaries, Category::Activations, "temporaries"},
     {PeakPart::Gradients, Category::Gradients, "gradients"},

@@ -234,6 +234,15 @@ static void addParameters(Json &json, const PlanReport &report) {
     json["active_parameters"] = *report.activeParameters;
 }
 
+/// What each stage runs, in order.
+static void addSchedule(Json &json, const PlanReport &report) {
+  for (const std::vector<ScheduledRun> &stage : report.schedule) {
+    Json &runs = json["schedule"].emplace_back(Json::array());
+    for (const ScheduledRun &run : stage)
+      runs.push_back({run.segment, run.microBatch});
+  }
+}
+
 std::string printPlanJson(const PlanReport &report) {
   Json json;
   json["schema"] = 1;
@@ -243,10 +252,10 @@ std::string printPlanJson(const PlanReport &report) {
   json["ranks"] = Json::array();
   for (const RankPlan &rank : report.ranks)
     json["ranks"].push_back(rankJson(rank));
+  addSchedule(json, report);
   json["fits"] = report.fits();
-  Json traffic = Json::object();
-  for (const auto &[kind, bytes] : report.predicted.communicationBytes)
-    traffic[kind] = bytes;
+  const auto &sent = report.predicted.communicationBytes;
+  Json traffic(std::map<std::string, int64_t>(sent.begin(), sent.end()));
   json["predicted"] = {
       {"step_seconds", numberOrNull(report.predicted.stepSeconds)},
       {"tflops_per_device", numberOrNull(report.predicted.tflopsPerDevice)},

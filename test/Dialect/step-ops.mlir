@@ -71,7 +71,7 @@ func.func @negative() attributes {ds.segment = #ds.segment<stage -1, forward>} {
 
 // -----
 
-// expected-error@+1 {{expects one of forward, backward, input_gradient, weight_gradient, update, evaluation, recompute, but got last}}
+// expected-error@+1 {{expects one of forward, backward, input_gradient, weight_gradient, update, evaluation, recompute, transfer, but got last}}
 func.func @older() attributes {ds.segment = #ds.segment<last>} { return }
 
 // -----

@@ -67,9 +67,9 @@ def pairs_of(job):
     return set(itertools.combinations(sorted((setting, str(level)) for setting, level in job.items()), 2))
 
 
-def all_jobs():
-    for levels in itertools.product(*LEVELS.values()):
-        job = dict(zip(LEVELS, levels))
+def all_jobs(levels, is_possible):
+    for values in itertools.product(*levels.values()):
+        job = dict(zip(levels, values))
         if is_possible(job):
             yield job
 
@@ -165,10 +165,10 @@ class Model:
 
 
 class Jobs:
-    def __init__(self, args):
+    def __init__(self, args, file="tensors.jsonl"):
         self.args, self.models, self.done = args, {}, {}
         os.makedirs(args.out, exist_ok=True)
-        self.path = os.path.join(args.out, "tensors.jsonl")
+        self.path = os.path.join(args.out, file)
         if os.path.exists(self.path):
             with open(self.path) as file:
                 self.done = {entry["name"]: entry["complaints"] for entry in map(json.loads, file)}
@@ -195,8 +195,11 @@ class Jobs:
             found.append("no step is skipped")
         return found
 
+    def name_of(self, job):
+        return name_of(job)
+
     def run(self, job):
-        name = name_of(job)
+        name = self.name_of(job)
         if name in self.done:
             return self.done[name]
         said = os.path.join(self.args.out, "commands.log")
@@ -285,7 +288,8 @@ def main():
         complaints += [text for name in ("gpt2", "llama") if name in names for text in sampled(jobs, name)]
         finish(complaints, f"{len(names)} models write what one rank writes")
         return
-    wanted = [job for job in (cover(list(all_jobs())) if args.cover else all_jobs())
+    every = list(all_jobs(LEVELS, is_possible))
+    wanted = [job for job in (cover(every) if args.cover else every)
               if all(word in name_of(job).replace("tp2-dp2", "tp2dp2").split("-") for word in args.only)]
     faults = [f"{name_of(job)}: {text}" for job in wanted for text in jobs.run(job)]
     finish(faults, f"{len(wanted)} jobs train as one rank")

@@ -49,6 +49,8 @@ using namespace ds::planner;
 static mlir::ds::PipelineOptions pipelineOptions(const Options &options, const config::Config &config) {
   mlir::ds::PipelineOptions result;
   result.tuning = options.tuning;
+  result.partition = config.pipeline.partition;
+  result.schedule = options.pipelineSchedule.empty() ? config.pipeline.schedule : options.pipelineSchedule;
   // "auto" leaves them to memory and time alone.
   constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   result.prefetchElements = config.zero.prefetchBucketSize.value_or(kNoLimit);
@@ -275,6 +277,22 @@ static Status compileModel(const Options &options, config::Config &config, const
                               ranking ? &*ranking : nullptr});
 }
 
+/// Puts the text of the table that is named in the place of its name.
+static Status readSchedule(Options &options) {
+  if (options.pipelineSchedule.empty())
+    return {};
+  auto text = readNamed(options.pipelineSchedule);
+  if (!text)
+    return Error{ExitCode::Io,
+                 "--pipeline-schedule " + options.pipelineSchedule + ": " + text.getError().message(),
+                 "check the path"};
+  options.pipelineSchedule = (*text)->getBuffer().str();
+  if (options.pipelineSchedule.empty())
+    return Error{ExitCode::Invalid, "--pipeline-schedule: the table is empty",
+                 "give each stage a line, as docs/pipelines.md has it"};
+  return {};
+}
+
 /// Compiles: everything after the command line is known to make sense.
 static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   Result<config::Cluster> cluster = clusterFor(options);
@@ -284,6 +302,8 @@ static ExitCode compile(Options options, mlir::DialectRegistry &registry) {
   if (!target)
     return complain(target.error());
   options.target = target->name;
+  if (Status status = readSchedule(options); !status)
+    return complain(status.error());
   Result<config::Config> config = readConfiguration(options, *cluster);
   if (!config)
     return complain(config.error());

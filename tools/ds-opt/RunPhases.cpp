@@ -1,6 +1,7 @@
 //===- RunPhases.cpp - A module from phase to phase ----------------------------------===//
 #include "RunPhases.h"
 
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Stages.h"
 #include "ds/Passes/FailureReasons.h"
 #include "ds/Passes/Phases.h"
@@ -54,6 +55,18 @@ static Status runStagePhases(mlir::ModuleOp module, mlir::ds::Phase phase, const
   return {};
 }
 
+/// Cuts a model that comes in one piece into the stages of its mesh. False with a diagnostic where it has
+/// none.
+static bool cutStages(mlir::ModuleOp module, const mlir::ds::PipelineOptions &options) {
+  const mlir::ds::MeshShape shape = mlir::ds::getMeshShape(module);
+  mlir::FailureOr<mlir::ds::Phase> from = mlir::ds::phaseOf(module);
+  if (mlir::ds::hasStages(module) || shape.mesh.size(shape.stages) == 1 || mlir::failed(from) ||
+      *from != mlir::ds::Phase::Model)
+    return true; // what is wrong with the phase is said by whoever works on it
+  auto build = [&](mlir::OpPassManager &manager) { mlir::ds::buildCutPipeline(manager, options.partition); };
+  return mlir::succeeded(runPipeline(build, module));
+}
+
 Status ds::opt::runPhases(mlir::ModuleOp module, const std::string &name,
                           const mlir::ds::PipelineOptions &options) {
   using mlir::ds::Phase;
@@ -69,7 +82,7 @@ Status ds::opt::runPhases(mlir::ModuleOp module, const std::string &name,
     auto build = [&](mlir::OpPassManager &manager) { mlir::ds::buildStagesPipeline(manager, reached); };
     return !mlir::ds::hasStages(module) || mlir::succeeded(runPipeline(build, module));
   };
-  if (!runOnStages(Phase::Model))
+  if (!cutStages(module, options) || !runOnStages(Phase::Model))
     return failed;
   for (mlir::ModuleOp stage : mlir::ds::getStages(module))
     if (Status status = runStagePhases(stage, *phase, failed, options); !status)

@@ -168,6 +168,7 @@ struct ActivationCheckpointing {
 struct Pipeline {
   std::optional<int64_t> stages; ///< absent: "auto"
   std::string partition = "best";
+  std::string schedule = "1f1b";            ///< or "gpipe", "interleaved", "zb-h1", "auto"
   int64_t activationCheckpointInterval = 0; ///< layers; 0: none
   int64_t virtualStages = 1;                ///< chunks of layers per stage
 };

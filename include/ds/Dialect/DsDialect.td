@@ -61,7 +61,8 @@ def Ds_Dialect : Dialect {
     static constexpr StringLiteral kStateAttr = "ds.state";
     /// Function argument attribute: name of a forward argument that the host fills (a StringAttr).
     static constexpr StringLiteral kInputAttr = "ds.input";
-    /// Function attribute: which part of a step this is (a SegmentAttr).
+    /// Function attribute: which part of a step this is (a SegmentAttr). The forward of a stage of a pipeline has it in
+    /// phase model already, and says which stage that is.
     static constexpr StringLiteral kSegmentAttr = "ds.segment";
     /// Op attribute: which work of a step the op is part of (a WorkAttr); see Work.h.
     static constexpr StringLiteral kWorkAttr = "ds.work";
@@ -123,7 +124,7 @@ def Ds_Work : Ds_Enum<"Work", "what a step does", [
   I32EnumAttrCase<"Forward", 0, "forward">, I32EnumAttrCase<"Backward", 1, "backward">,
   I32EnumAttrCase<"InputGradient", 2, "input_gradient">, I32EnumAttrCase<"WeightGradient", 3, "weight_gradient">,
   I32EnumAttrCase<"Update", 4, "update">, I32EnumAttrCase<"Evaluation", 5, "evaluation">,
-  I32EnumAttrCase<"Recompute", 6, "recompute">]>;
+  I32EnumAttrCase<"Recompute", 6, "recompute">, I32EnumAttrCase<"Transfer", 7, "transfer">]>;
 def Ds_WorkAttr : Ds_EnumAttr<Ds_Work, "work"> {
   let assemblyFormat = "`<` $value `>`";  // a discardable attribute: #ds.work<forward>
 }
@@ -135,7 +136,7 @@ def Ds_SegmentAttr : AttrDef<Ds_Dialect, "Segment"> {
     `#ds.segment<forward, backward>` does the forward and the backward work of a micro-batch; work that a function joins
     needs nothing between. `#ds.segment<stage 1, chunk 0, forward>` does it for the layers that stage 1 of a pipeline has
     in its first chunk; both are 0 where nothing is said. Which micro-batch it does it for is for `ds.schedule` to say.
-    `evaluation` stands alone: a forward whose loss no step reads.
+    `evaluation` stands alone: a forward whose loss no step reads. So does `transfer`: messages beside what computes.
   }];
   let parameters = (ins "int64_t":$stage, "int64_t":$chunk, ArrayRefParameter<"Work">:$works);
   let builders = [AttrBuilder<(ins "::llvm::ArrayRef<Work>":$works), [{
@@ -220,11 +221,17 @@ def Ds_RunAttr : AttrDef<Ds_Dialect, "Run"> {
     `#ds.run<@middle, first 1, count 3, gradients add>` runs `@middle` for the micro-batches 1, 2 and 3 and adds each one's
     gradients to those of the step so far; `set` begins them anew. With `reduced`, they are complete
     when the run ends: over the micro-batches and over the ranks.
+
+    `after [2, 0]` of a run on the lane that computes: not before two runs of the transfers are over, of those that stand before
+    it. Lanes are those that compute, transfer and move, in this order, and a run names each but its own; without it,
+    there is nothing to wait for.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$segment, "int64_t":$first, "int64_t":$count,
-                        Ds_GradientsParam:$gradients, DefaultValuedParameter<"bool", "false">:$reduced);
+                        Ds_GradientsParam:$gradients, DefaultValuedParameter<"bool", "false">:$reduced,
+                        OptionalArrayRefParameter<"int64_t">:$after);
   let assemblyFormat = [{
-    `<` $segment `,` `first` $first `,` `count` $count `,` `gradients` $gradients (`,` `reduced` $reduced^)? `>`
+    `<` $segment `,` `first` $first `,` `count` $count `,` `gradients` $gradients (`,` `reduced` $reduced^)?
+    (`,` `after` `[` $after^ `]`)? `>`
   }];
 }
 

@@ -90,8 +90,8 @@ def Ds_Fabric : Resource<"::mlir::ds::Fabric">;
 /// What a collective op carries: nothing else tells passes whether it is a bucket's, an exchange of the layers or a number.
 class Ds_Carries<string payload> : DefaultValuedAttr<Ds_PayloadAttr, "::mlir::ds::Payload::" # payload>;
 
-class Ds_CollectiveOp<string mnemonic, list<Trait> traits = []>
-    : Ds_Op<mnemonic, !listconcat([InPhases<"Step", "Resident">, MemoryEffects<[MemWrite<Ds_Fabric>]>,
+class Ds_CollectiveOp<string mnemonic, list<Trait> traits = [], string first = "Step">
+    : Ds_Op<mnemonic, !listconcat([InPhases<first, "Resident">, MemoryEffects<[MemWrite<Ds_Fabric>]>,
         DeclareOpInterfaceMethods<CostOpInterface, ["getFlops", "getSentBytes"]>,
         DeclareOpInterfaceMethods<CollectiveOpInterface, ["getCollectiveKind"]>], traits)> {
   let hasVerifier = 1;
@@ -209,11 +209,11 @@ def Ds_AllToAllOp : Ds_CollectiveOp<"all_to_all", [SameOperandsAndResultType]> {
   }];
 }
 
-def Ds_SendOp : Ds_CollectiveOp<"send"> {
+def Ds_SendOp : Ds_CollectiveOp<"send", [], "Model"> {
   let summary = "Sends a tensor to one rank";
   let description = [{
     The rank at position `peer` of the group receives it by a `ds.recv` of the same type. The rank sends
-    bytes(input).
+    bytes(input). Of what is `trained` that rank sends the gradient back: differentiation adds both messages.
 
     Constraints:
     - (C1) the module has a mesh with these axes.
@@ -222,19 +222,20 @@ def Ds_SendOp : Ds_CollectiveOp<"send"> {
     Example: `ds.send %x to 1 along pp : tensor<4xf32>`
   }];
   let arguments = (ins Ds_Tensor:$input, ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes,
-                       Ds_Carries<"Transfer">:$carries);
+                       Ds_Carries<"Transfer">:$carries, UnitAttr:$trained);
   let assemblyFormat = [{
-    $input `to` $peer `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($input)
+    $input `to` $peer `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? (`trained` $trained^)? attr-dict `:` type($input)
   }];
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getPeer(); }
   }];
 }
 
-def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
+def Ds_RecvOp : Ds_CollectiveOp<"recv", [], "Model"> {
   let summary = "Receives a tensor from one rank";
   let description = [{
-    What the rank at position `peer` of the group sends by `ds.send`. The rank sends nothing.
+    What the rank at position `peer` of the group sends by `ds.send`. The rank sends nothing. What is `trained`
+    depends on parameters there.
 
     Constraints:
     - (C1) the module has a mesh with these axes.
@@ -243,10 +244,10 @@ def Ds_RecvOp : Ds_CollectiveOp<"recv"> {
     Example: `%r = ds.recv from 0 along pp : tensor<4xf32>`
   }];
   let arguments = (ins ConfinedAttr<I64Attr, [IntNonNegative]>:$peer, Ds_AxesAttr:$axes,
-                       Ds_Carries<"Transfer">:$carries);
+                       Ds_Carries<"Transfer">:$carries, UnitAttr:$trained);
   let results = (outs Ds_Tensor:$result);
   let assemblyFormat = [{
-    `from` $peer `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? attr-dict `:` type($result)
+    `from` $peer `along` custom<Axes>($axes) (`carries` custom<Keyword>($carries)^)? (`trained` $trained^)? attr-dict `:` type($result)
   }];
   let extraClassDeclaration = [{
     int64_t getPeerIndex() { return getPeer(); }

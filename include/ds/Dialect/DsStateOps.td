@@ -19,8 +19,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     then holds its parts.
 
     Along some axes each rank makes an addend of a parameter's gradient, which is their sum: along the mesh's `samples`,
-    and along `addends`, but along none that cuts the parameter. A `copy` is a parameter that an earlier stage has as
-    well, where it counts.
+    and along `addends`, but along none that cuts the parameter. A parameter that is `tied 2` is on stage 2 of the
+    pipeline as well, and the sum of both stages' gradients updates both; a `copy` is the later one, which counts nowhere.
 
     `view` is a shape in whose dimensions `shards` cuts, in place of the type's: each dimension of the type is the product
     of some of its that follow each other. A rank's part has the type's rank: a fused `tensor<2304x768xf32>` with view
@@ -32,7 +32,9 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     `offset` is its place in the arena of its home, in bytes, in phase planned; `stay` how long a parameter stays where it
     was gathered, without one for a use. `read_names` are further names under which weights files may hold it, which are
     never written. A state that is `gathered_from` another is memory for what a step gathers once from that one: no value
-    outlives the step, so that it is a state of the schedule alone, nothing that is saved.
+    outlives the step, so that it is a state of the schedule alone, nothing that is saved. A state with `slots` is what
+    segments of a pipeline leave for each other, a row for each micro-batch: m has row m modulo their number, and functions
+    see what lies in that one (Slots.h).
 
     Constraints:
     - (C1) a gradient, moment or master has an `owner` or a `bucket`, and only these have an owner, which is a
@@ -43,7 +45,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     - (C4) `shards` has one entry per dimension of the view, names no axis twice, and the ranks along the axes of an
       entry divide its dimension.
     - (C5) gradients, moments and masters have a `slot`, and only these.
-    - (C6) only parameters without a bucket have `addends`, axes of the mesh of which none cuts it, or are a `copy`.
+    - (C6) only parameters without a bucket have `addends`, axes of the mesh of which none cuts it, or are a `copy` or
+      `tied`, which is a stage of the mesh.
     - (C7) the existing rows of `view` have the type's elements, and its dimensions multiply to the type's; a state with
       a `bucket` has none.
     - (C8) only with a `view` there are `existing` rows: at least 1 and less than the view's dimension 0.
@@ -51,6 +54,7 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
       `a` is finite and above 0.
     - (C10) `pieces` make up the one dimension of the view that is cut, without rows of padding, and the ranks divide
       each; a state with a `bucket` has none.
+    - (C11) only a buffer has `slots`, at least 1, and is a matrix of as many rows.
 
     Example: `ds.state @bucket_0.exp_avg role (moment) slot("exp_avg") bucket(@bucket_0) shards [dp] init(#ds.init<zero, 0.000000e+00, 0.000000e+00>) home (device) : tensor<4096xf32>`
 
@@ -74,10 +78,11 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
                        OptionalAttr<I64Attr>:$offset, OptionalAttr<Ds_StayAttr>:$stay,
                        OptionalAttr<StrArrayAttr>:$read_names, OptionalAttr<FlatSymbolRefAttr>:$gathered_from,
                        OptionalAttr<DenseI64ArrayAttr>:$view, OptionalAttr<I64Attr>:$existing,
-                       OptionalAttr<DenseI64ArrayAttr>:$pieces);
+                       OptionalAttr<DenseI64ArrayAttr>:$pieces, OptionalAttr<I64Attr>:$slots,
+                       OptionalAttr<I64Attr>:$tied);
   let assemblyFormat = [{
     $sym_name `role` custom<InParens>($role) (`slot` `(` $slot^ `)`)? (`trainable` $trainable^)? (`aliases` $aliases^)? (`owner` `(` $owner^ `)`)?
-    (`bucket` `(` $bucket^ `)`)? (`view` $view^)? (`existing` $existing^)? (`pieces` $pieces^)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
+    (`bucket` `(` $bucket^ `)`)? (`view` $view^)? (`existing` $existing^)? (`pieces` $pieces^)? (`shards` custom<Shards>($shards)^)? (`addends` custom<Axes>($addends)^)? (`copy` $copy^)? (`tied` $tied^)? (`slots` $slots^)? `init` `(` qualified($init) `)` `home` custom<InParens>($home) attr-dict `:` $type
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
@@ -102,7 +107,8 @@ def Ds_StateOp : Ds_Op<"state", [Symbol, DeclareOpInterfaceMethods<SymbolUserOpI
     build($_builder, $_state, name, role, /*slot=*/StringAttr(), trainable, aliases, owner, /*bucket=*/FlatSymbolRefAttr(),
           /*shards=*/ArrayAttr(), /*addends=*/AxesAttr(), /*copy=*/false, init, home, type, /*offset=*/IntegerAttr(), /*stay=*/StayAttr(),
           /*read_names=*/ArrayAttr(), /*gathered_from=*/FlatSymbolRefAttr(),
-          /*view=*/DenseI64ArrayAttr(), /*existing=*/IntegerAttr(), /*pieces=*/DenseI64ArrayAttr());
+          /*view=*/DenseI64ArrayAttr(), /*existing=*/IntegerAttr(), /*pieces=*/DenseI64ArrayAttr(),
+          /*slots=*/IntegerAttr(), /*tied=*/IntegerAttr());
   }]>];
 }
 

@@ -10,6 +10,8 @@
 
 #include "ds/Dialect/Ds.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
 namespace mlir::ds {
 
 /// Whether `module` is cut into stages: modules are nested in it.
@@ -22,6 +24,11 @@ SmallVector<ModuleOp> getStages(ModuleOp module);
 /// The number that the first segment of `stage` says, or else its first schedule; nothing where there is
 /// neither.
 std::optional<int64_t> findStageNumber(ModuleOp stage);
+
+/// Whether `forward`, in phase model, is that of a stage of a pipeline.
+bool isStage(func::FuncOp forward);
+/// Whether it returns the loss: that of a model of one piece, or of the last stage, does.
+bool givesLoss(func::FuncOp forward);
 
 } // namespace mlir::ds
 

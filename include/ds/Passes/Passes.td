@@ -4,6 +4,7 @@
 
 include "ds/Passes/ModelPasses.td"
 include "ds/Passes/LossPasses.td"
+include "ds/Passes/StagesPasses.td"
 include "ds/Passes/StepPasses.td"
 include "ds/Passes/ShardPasses.td"
 include "ds/Passes/ResidentPasses.td"

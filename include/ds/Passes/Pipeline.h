@@ -14,8 +14,10 @@ namespace mlir::ds {
 enum class LateUpdates { Never, Chosen, Always };
 
 struct PipelineOptions {
-  std::string tuning;          ///< file of ds-run --tune; empty: products are made as they always were
-  bool recomputesCalls = true; ///< products, attention and reductions may be recomputed where that is open
+  std::string tuning;             ///< file of ds-run --tune; empty: products are made as they always were
+  std::string partition = "best"; ///< of layers on stages, as ds-cut-stages has it
+  std::string schedule = "1f1b";  ///< of stages, as ds-pipeline-segments has it
+  bool recomputesCalls = true;    ///< products, attention and reductions may be recomputed where that is open
   /// The plan with losses whole, or in pieces, that is not taken is made as well, so that the other says what
   /// it saves to the byte.
   bool comparesLosses = false;
@@ -31,6 +33,10 @@ struct PipelineOptions {
   // DeepSpeed's limits of what is gathered, in elements.
   int64_t prefetchElements = 50000000, maxLiveElements = 1000000000, maxReuseElements = 1000000000;
 };
+
+/// A model becomes the stages that its mesh has, as pipeline.partition asks for: types are final then.
+/// Nothing on one stage.
+void buildCutPipeline(OpPassManager &manager, const std::string &partition);
 
 /// model -> step: loss, gradients, accumulation, clipping and update as one SSA function per segment.
 void buildStepPipeline(OpPassManager &manager, LossRows losses);

@@ -102,7 +102,7 @@ def VerifyStages : Pass<"ds-verify-stages", "::mlir::ModuleOp"> {
     here; of a model of one piece nothing is.
 
     Requires: nothing; what is said of buffers holds from phase scheduled on.
-    Ensures: (E1) beside stages there is nothing; (E2) each has segments, which, like its schedules, are of one stage;
+    Ensures: (E1) beside stages there is nothing; (E2) each has segments, which, like its schedules, are of one stage, or a forward that says its stage;
     (E3) all declare the same mesh, with the same sets; (E4) stages are numbered from 0, each once, and there are as many
     as the mesh has ranks along `stages`; (E5) inputs of one name are of one type, and states of one name copies of one
     value: of one type, role, owner, slot and initial value; (E6) all have an evaluation or none; (E7) where all stages are

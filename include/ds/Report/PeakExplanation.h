@@ -29,6 +29,7 @@ enum class PeakPart : uint8_t {
   Moments,
   Scalars,
   Inputs,
+  Waiting, ///< what segments of a pipeline leave for each other, by micro-batch
   // From a command to a command:
   Activations, ///< made by the forward pass and read by the backward pass
   Temporaries, ///< made and read by the same pass
@@ -43,7 +44,7 @@ constexpr size_t kNumPeakParts = size_t(PeakPart::Staging) + 1;
 Category categoryOf(PeakPart part);
 
 /// Whether it is there at every moment of the step.
-inline bool isWholeStep(PeakPart part) { return part <= PeakPart::Inputs; }
+inline bool isWholeStep(PeakPart part) { return part <= PeakPart::Waiting; }
 
 /// A value that is live at the peak.
 struct PeakValue {

@@ -259,6 +259,12 @@ struct ProductUse {
   double seconds = 0; ///< of one
 };
 
+/// One entry of a stage's schedule.
+struct ScheduledRun {
+  std::string segment;
+  int64_t microBatch = 0;
+};
+
 struct PlanReport {
   std::string model;         ///< file or name of the model, for the heading
   std::string target;        ///< "cpu", "cuda:sm_90", or the cluster of a plan by rules
@@ -272,8 +278,10 @@ struct PlanReport {
   uint32_t world = 1;
   Mesh mesh;
   std::vector<RankPlan> ranks; ///< ascending, together all ranks
-  int64_t memoryLimit = 0;     ///< device bytes the plan had to fit; 0: no limit known
-  int64_t hostLimit = 0;       ///< host bytes that each rank was given; 0: what there is
+  std::vector<std::vector<ScheduledRun>>
+      schedule;            ///< of each stage in order; empty: the model is in one piece
+  int64_t memoryLimit = 0; ///< device bytes the plan had to fit; 0: no limit known
+  int64_t hostLimit = 0;   ///< host bytes that each rank was given; 0: what there is
   Prediction predicted;
   bool hostsFit = true; ///< host memory and storage suffice as well
   bool tf32 = false;    ///< products of fp32 factors are computed in tf32

@@ -79,9 +79,10 @@ DenseSet<Value> mlir::ds::findGradients(func::FuncOp func, SymbolTable &symbols)
   }
   // What ranks sum up is a gradient, but for the few numbers that the host reads.
   for (auto collective : func.getOps<CollectiveOpInterface>())
-    if (isForUpdate(collective.getCarries()) &&
-        cast<RankedTensorType>(collective->getOperand(0).getType()).getRank() > 0)
-      for (Value value : {collective->getOperand(0), Value(collective->getResult(0))})
-        gradients.insert(value);
+    if (isForUpdate(collective.getCarries()))
+      for (ValueRange values : {ValueRange(collective->getOperands()), ValueRange(collective->getResults())})
+        for (Value value : values)
+          if (cast<RankedTensorType>(value.getType()).getRank() > 0)
+            gradients.insert(value);
   return gradients;
 }

@@ -37,13 +37,13 @@ static_assert(static_cast<unsigned>(ReduceKind::Sum) + 1 == static_cast<unsigned
               static_cast<unsigned>(ReduceKind::Min) + 1 == static_cast<unsigned>(rt::Reduction::Min) &&
               getMaxEnumValForReduceKind() == 2);
 
-// Recomputing is work of ops, not of segments: the program has no word for it. Transfers and moves are what a
-// schedule adds: no op does them.
+// Recomputing is work of ops, not of segments: the program has no word for it. Moves are in no program of a
+// compiler yet. Transfers are numbered otherwise.
 static_assert(isSame(Work::Forward, rt::Work::Forward) && isSame(Work::Backward, rt::Work::Backward) &&
               isSame(Work::InputGradient, rt::Work::InputGradient) &&
               isSame(Work::WeightGradient, rt::Work::WeightGradient) &&
               isSame(Work::Update, rt::Work::Update) && isSame(Work::Evaluation, rt::Work::Evaluation) &&
-              getMaxEnumValForWork() == 6);
+              getMaxEnumValForWork() == 7);
 
 static_assert(isSame(Epilogue::None, rt::Activation::None) && isSame(Epilogue::Relu, rt::Activation::Relu) &&
               isSame(Epilogue::Gelu, rt::Activation::Gelu) &&

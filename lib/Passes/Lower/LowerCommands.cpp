@@ -182,6 +182,7 @@ static rt::Part partOf(Operation *op) {
   case Work::Update:
     return rt::Part::Update;
   case Work::Evaluation:
+  case Work::Transfer:
     break;
   }
   return rt::Part::None;

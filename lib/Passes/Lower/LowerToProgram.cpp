@@ -7,8 +7,10 @@
 #include "ProgramBuilder.h"
 #include "Support/RuntimeBuffer.h"
 #include "ds/Dialect/Stages.h"
+#include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/Phases.h"
+#include "ds/Passes/Slots.h"
 #include "ds/Passes/StateNames.h"
 
 using namespace mlir;
@@ -52,6 +54,19 @@ FailureOr<uint64_t> StageBuilder::offsetOf(Value value) {
   return func.emitOpError("expects argument ") << argument.getArgNumber() << " to have an offset", failure();
 }
 
+/// The slots of the argument that `value` is or lies in.
+static rt::Buffer readSlots(Value value) {
+  rt::Buffer slots;
+  auto root = dyn_cast<BlockArgument>(rootOfBuffer(value));
+  auto func = root ? cast<func::FuncOp>(root.getOwner()->getParentOp()) : func::FuncOp();
+  const int64_t count = func ? slotsOf(func, root.getArgNumber()) : 1;
+  if (count > 1) {
+    slots.slots = static_cast<uint32_t>(count);
+    slots.slotStride = slotStride(cast<BufferType>(root.getType()));
+  }
+  return slots;
+}
+
 FailureOr<uint32_t> StageBuilder::bufferIndex(Value value) {
   FailureOr<uint64_t> offset = offsetOf(value);
   if (failed(offset))
@@ -65,7 +80,8 @@ FailureOr<uint32_t> StageBuilder::bufferIndex(Value value) {
     for (auto [stride, shift] : llvm::zip_equal(axisStrides, mesh.resolve(*view.getShifts())))
       stride += shift * bytes;
   }
-  return tables.addBuffer(cast<BufferType>(value.getType()), *offset, std::move(axisStrides));
+  return tables.addBuffer(cast<BufferType>(value.getType()), *offset, std::move(axisStrides),
+                          readSlots(value));
 }
 
 void StageBuilder::addLifetime(BufferType type, uint64_t offset, uint32_t segment, uint32_t begin,
@@ -169,7 +185,7 @@ LogicalResult StageBuilder::addStates() {
       return op.emitOpError("expects an offset");
     BufferType local = BufferType::getContiguous(op.getLocalType(), op.getHome());
     addLifetime(local, offset.getInt(), rt::Lifetime::kWholeStep, 0, 0);
-    if (op.getGatheredFrom() || isCarried(op))
+    if (op.getGatheredFrom() || isCarried(op) || op.getSlots())
       continue; // memory that nothing outside the commands looks at
     if (takeForLogits(op, local, offset.getInt()))
       continue;
@@ -210,7 +226,7 @@ void StageBuilder::addInput(func::FuncOp func, unsigned argument) {
 static rt::WorkSet worksOf(SegmentAttr segment) {
   rt::WorkSet works;
   for (Work work : segment.getWorks())
-    works.add(static_cast<rt::Work>(work));
+    works.add(work == Work::Transfer ? rt::Work::Transfer : static_cast<rt::Work>(work));
   return works;
 }
 
@@ -248,6 +264,15 @@ LogicalResult StageBuilder::addSegment(func::FuncOp func) {
   return success();
 }
 
+/// What `run`, of a segment that does `works`, waits for, by lane.
+static rt::LaneCounts waitsOf(RunAttr run, rt::WorkSet works) {
+  rt::LaneCounts after{};
+  const auto own = static_cast<unsigned>(rt::laneOf(works));
+  for (auto [index, count] : llvm::enumerate(run.getAfter()))
+    after[index < own ? index : index + 1] = static_cast<uint32_t>(count);
+  return after;
+}
+
 void StageBuilder::addSchedule(uint32_t firstSegment) {
   rt::Stage &own = program.stages[stage];
   llvm::StringMap<uint32_t> ids;
@@ -262,7 +287,8 @@ void StageBuilder::addSchedule(uint32_t firstSegment) {
       uint32_t segment = ids.at(run.getSegment().getValue());
       own.schedule.push_back({segment, static_cast<uint32_t>(run.getFirst()),
                               static_cast<uint32_t>(run.getCount()),
-                              static_cast<rt::Gradients>(run.getGradients()), run.getReduced()});
+                              static_cast<rt::Gradients>(run.getGradients()), run.getReduced(),
+                              waitsOf(run, program.segments[segment].work)});
     }
 }
 

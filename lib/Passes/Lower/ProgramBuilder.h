@@ -27,8 +27,9 @@ public:
   /// Says what all stages do: the mesh and the machine are those of the first.
   ProgramTables(ArrayRef<ModuleOp> stages, const ProgramOptions &options);
 
-  /// Index of the buffer of `type` at `offset` bytes; `axisStrides` as in Buffer.
-  uint32_t addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides = {});
+  /// Index of the buffer of `type` at `offset` bytes; `axisStrides` as in Buffer, and so the slots of `like`.
+  uint32_t addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides = {},
+                     const ::ds::rt::Buffer &like = {});
   uint32_t addString(StringRef text);
   /// The index of stream `kind`, which the program has from here on.
   uint8_t addStream(StreamKind kind);
@@ -42,7 +43,7 @@ public:
 
 private:
   std::map<std::tuple<uint8_t, uint8_t, uint64_t, std::vector<uint64_t>, std::vector<int64_t>,
-                      std::vector<int64_t>>,
+                      std::vector<int64_t>, uint32_t, uint64_t>,
            uint32_t>
       bufferIds;
   llvm::StringMap<uint32_t> stringIds;

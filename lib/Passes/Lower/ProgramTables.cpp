@@ -32,12 +32,15 @@ ProgramTables::ProgramTables(ArrayRef<ModuleOp> stages, const ProgramOptions &op
 
 // One entry for each window, however many commands use it: the verifier and the runtime's set-up cost as much
 // as the table is long.
-uint32_t ProgramTables::addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides) {
+uint32_t ProgramTables::addBuffer(BufferType type, uint64_t offset, std::vector<uint64_t> axisStrides,
+                                  const rt::Buffer &like) {
   rt::Buffer buffer = toRuntimeBuffer(type, offset);
+  buffer.slots = like.slots;
+  buffer.slotStride = like.slotStride;
   if (llvm::any_of(axisStrides, [](uint64_t stride) { return stride != 0; }))
     buffer.axisStrides = std::move(axisStrides);
   auto key = std::tuple(static_cast<uint8_t>(buffer.space), static_cast<uint8_t>(buffer.dtype), buffer.offset,
-                        buffer.axisStrides, buffer.shape, buffer.strides);
+                        buffer.axisStrides, buffer.shape, buffer.strides, buffer.slots, buffer.slotStride);
   auto [it, isNew] = bufferIds.try_emplace(std::move(key), program.buffers.size());
   if (isNew)
     program.buffers.push_back(std::move(buffer));

@@ -6,9 +6,11 @@
 // value? - is computed first, so that gradients that nothing reads are never built.
 //
 //===----------------------------------------------------------------------------===//
+#include "ActiveValues.h"
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -29,14 +31,14 @@ namespace {
 class Sweep {
 public:
   Sweep(func::FuncOp func, SymbolTable &symbols)
-      : func(func), body(func.getBody().front()), symbols(symbols) {
-    findActive();
+      : func(func), body(func.getBody().front()), symbols(symbols), active(findActiveValues(func)) {
+    findParameters();
     findShared();
   }
 
   /// Builds all gradients before the terminator, starting from d loss / d loss = `seed` * `scale`, which may
-  /// be null for 1.
-  void run(double seed, Value scale);
+  /// be null for 1. `loss` is null on a stage of a pipeline that has none: it starts from what is sent.
+  void run(Value loss, double seed, Value scale);
 
   /// Arguments that hold trainable parameters.
   ArrayRef<BlockArgument> getParameters() const { return parameters; }
@@ -44,9 +46,10 @@ public:
   Value getGradient(Value value);
 
 private:
-  void findActive();
+  void findParameters();
   void findShared();
   void visit(Operation *op, OpBuilder &builder);
+  bool visitMessage(Operation *op, OpBuilder &builder);
   void accumulate(Value value, Value gradient, OpBuilder &builder, Location loc);
   SmallVector<bool> activeOperands(Operation *op) const;
 
@@ -54,25 +57,19 @@ private:
   Block &body;
   SymbolTable &symbols;
   SmallVector<BlockArgument> parameters;
-  DenseSet<Value> active;           ///< floats that a trainable parameter influences
+  const DenseSet<Value> active;     ///< floats that a trainable parameter influences
   DenseSet<Value> shared;           ///< 16-bit weights and biases that several products read
   DenseMap<Value, Value> gradients; ///< of those in f32, as long as they are summed up
 };
 
-void Sweep::findActive() {
+void Sweep::findParameters() {
   for (BlockArgument argument : body.getArguments()) {
     auto name = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr);
     auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
     if (!state || !state.getTrainable())
       continue;
     parameters.push_back(argument);
-    active.insert(argument);
   }
-  for (Operation &op : body.without_terminator())
-    if (isa<DifferentiableOpInterface>(op) && llvm::is_contained(activeOperands(&op), true))
-      for (Value result : op.getResults())
-        if (isFloatTensor(result))
-          active.insert(result);
 }
 
 /// Of a loss in chunks, each chunk's product makes a part of one sum, which is to be rounded where the whole
@@ -95,10 +92,9 @@ SmallVector<bool> Sweep::activeOperands(Operation *op) const {
   return llvm::map_to_vector(op->getOperands(), [&](Value operand) { return active.contains(operand); });
 }
 
-void Sweep::run(double seed, Value scale) {
+void Sweep::run(Value loss, double seed, Value scale) {
   Operation *terminator = body.getTerminator();
-  Value loss = terminator->getOperand(0);
-  if (!active.contains(loss))
+  if (loss && !active.contains(loss))
     return;
   SmallVector<Operation *> forward;
   for (Operation &op : body.without_terminator())
@@ -106,16 +102,42 @@ void Sweep::run(double seed, Value scale) {
   markWork(body, Work::Forward);
   WorkListener listener;
   OpBuilder builder(terminator, &listener);
-  Emitter emit(builder, loss.getLoc());
-  Value start = emit.splatLike(loss, seed);
-  if (scale)
-    start = emit.mul(start, emit.convert(scale, tensorType(loss).getElementType()));
-  gradients[loss] = start;
+  if (loss) {
+    Emitter emit(builder, loss.getLoc());
+    Value start = emit.splatLike(loss, seed);
+    if (scale)
+      start = emit.mul(start, emit.convert(scale, tensorType(loss).getElementType()));
+    gradients[loss] = start;
+  }
   for (Operation *op : llvm::reverse(forward)) {
     listener.follow(op, Work::Backward);
-    visit(op, builder);
+    if (!visitMessage(op, builder))
+      visit(op, builder);
   }
   markWork(body, Work::Backward);
+}
+
+/// Of what was sent to be trained the gradient comes back, and of what was received it goes back; zero where
+/// the loss does not depend on it, for the other stage waits. Returns whether `op` is a message.
+bool Sweep::visitMessage(Operation *op, OpBuilder &builder) {
+  if (auto sent = dyn_cast<SendOp>(op)) {
+    if (sent.getTrained())
+      accumulate(sent.getInput(),
+                 builder.create<RecvOp>(op->getLoc(), sent.getInput().getType(), sent.getPeer(),
+                                        sent.getAxes(), sent.getCarries(), /*trained=*/false),
+                 builder, op->getLoc());
+    return true;
+  }
+  auto received = dyn_cast<RecvOp>(op);
+  if (received && received.getTrained()) {
+    Value gradient = getGradient(received.getResult());
+    if (!gradient)
+      gradient = Emitter(builder, op->getLoc()).splatLike(received.getResult(), 0);
+    builder.create<SendOp>(op->getLoc(), gradient, received.getPeer(), received.getAxes(),
+                           received.getCarries(),
+                           /*trained=*/false);
+  }
+  return received != nullptr;
 }
 
 void Sweep::visit(Operation *op, OpBuilder &builder) {
@@ -184,17 +206,21 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
     Sweep sweep(forward, symbols);
     const LossScaleOptions &scaler = training.lossScale;
     double scale = scaler.scales && !scaler.dynamic ? scaler.initial : 1.0;
-    FailureOr<Value> dynamicScale = readLossScale(forward, scaler);
+    const bool isLast = givesLoss(forward);
+    FailureOr<Value> dynamicScale = readLossScale(forward, scaler, isLast);
     if (failed(dynamicScale))
       return signalPassFailure();
     int64_t ranks = training.rankReduction == RankReduction::Mean ? MeshOp::countSampleRanks(forward) : 1;
-    sweep.run(scale / (training.accumulation * ranks), *dynamicScale);
+    Value loss = isLast ? forward.getBody().front().getTerminator()->getOperand(0) : Value();
+    sweep.run(loss, scale / (training.accumulation * ranks), *dynamicScale);
     appendGradients(forward, sweep);
   }
 
   /// The first result must be a rank-0 float, and no gradient may have been appended before.
   static LogicalResult checkLoss(func::FuncOp forward) {
     ArrayRef<Type> results = forward.getResultTypes();
+    if (!givesLoss(forward))
+      return success();
     auto type = results.empty() ? RankedTensorType() : dyn_cast<RankedTensorType>(results.front());
     if (!type || type.getRank() != 0 || !isa<FloatType>(type.getElementType())) {
       InFlightDiagnostic error = forward.emitOpError("expects a rank-0 float loss as first result, but got ");
@@ -209,12 +235,14 @@ struct Differentiate : mlir::ds::impl::DifferentiateBase<Differentiate> {
   }
 
   /// The argument that holds the scale of the loss; null where that is known now.
-  static FailureOr<Value> readLossScale(func::FuncOp forward, const LossScaleOptions &scaler) {
+  static FailureOr<Value> readLossScale(func::FuncOp forward, const LossScaleOptions &scaler, bool hasLoss) {
     if (!scaler.scales || !scaler.dynamic)
       return Value();
     StateOp state = declareLossScale(forward->getParentOfType<ModuleOp>(), scaler);
     if (!state)
       return failure();
+    if (!hasLoss) // every stage unscales
+      return Value();
     unsigned index = forward.getNumArguments();
     Builder builder(forward.getContext());
     auto attr = builder.getNamedAttr(DsDialect::kStateAttr, FlatSymbolRefAttr::get(state));

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------------===//
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Dialect/Training.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -229,7 +230,8 @@ struct LowerPrecision : mlir::ds::impl::LowerPrecisionBase<LowerPrecision> {
       return signalPassFailure();
     }
     const PrecisionOptions &options = training.precision;
-    if (options.compute == FloatKind::F32 && !options.convertsBuffers)
+    // A stage is in final types since it was cut.
+    if (isStage(forward) || (options.compute == FloatKind::F32 && !options.convertsBuffers))
       return;
     if (failed(Lowering(forward, options, symbols).run()))
       signalPassFailure();

@@ -103,6 +103,9 @@ static std::string findDifference(StateOp a, StateOp b) {
     return "owner or slot";
   if (a.getInit() != b.getInit() || a.getTrainable() != b.getTrainable())
     return "initial value or training";
+  if (a.getTied() && (a.getShards() != b.getShards() || a.getView() != b.getView() ||
+                      a.getExisting() != b.getExisting() || a.getPieces() != b.getPieces()))
+    return "the parts that ranks have of it";
   return {};
 }
 
@@ -137,13 +140,14 @@ static std::optional<unsigned> findInput(func::FuncOp func, StringRef name) {
   return std::nullopt;
 }
 
-/// Verifies what stages have by one name: states, buckets being of one stage, and inputs (E5).
+/// Verifies what stages have by one name: states, buckets and what waits between segments being of one stage,
+/// and inputs (E5).
 static LogicalResult verifyNames(ArrayRef<ModuleOp> stages) {
   llvm::StringMap<StateOp> states;
   llvm::StringMap<func::FuncOp> inputs;
   for (ModuleOp stage : stages) {
     for (StateOp state : stage.getOps<StateOp>())
-      if (!state.getBucket() &&
+      if (!state.getBucket() && !state.getSlots() &&
           failed(verifyCopy(state, state.getSymName(), "state", states, findDifference)))
         return failure();
     for (func::FuncOp func : stage.getOps<func::FuncOp>())

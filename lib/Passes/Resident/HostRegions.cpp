@@ -5,6 +5,8 @@
 //===---------------------------------------------------------------------------------===//
 #include "HostRegions.h"
 
+#include "Support/Exchanges.h"
+
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 
@@ -57,8 +59,9 @@ static Operation *makerOf(Value value) {
   return op;
 }
 
-/// The least levels.
+/// The least levels. What meets other stages comes behind what met them before, which no operand says.
 void RegionFinder::findLevels() {
+  unsigned met = 0;
   for (Operation &op : block) {
     if (HostPlacement::isFree(&op))
       continue;
@@ -66,6 +69,8 @@ void RegionFinder::findLevels() {
     for (Value operand : op.getOperands())
       if (Operation *maker = makerOf(operand))
         own = std::max(own, level.lookup(maker) + (sideOf(maker) != sideOf(&op)));
+    if (meetsStages(&op))
+      met = own = std::max(own, met);
     if (placement.isOnHost(&op))
       hosted.push_back(&op);
   }

@@ -7,6 +7,7 @@
 //
 //===---------------------------------------------------------------------------------===//
 #include "HostRegions.h"
+#include "Support/Exchanges.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -154,6 +155,51 @@ void FunctionOffloader::dropPresumptions() {
     }
 }
 
+/// What is in `block` before `op`, whatever stands where: who makes what it or its regions read, and, where
+/// it meets other stages, what meets them before it (`meetings`, in order).
+static SmallVector<Operation *> neededBy(Operation *op, Block &block,
+                                         const DenseMap<Operation *, Operation *> &meetings) {
+  SmallVector<Operation *> needed;
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (Operation *maker = operand.getDefiningOp(); maker && maker->getBlock() == &block && maker != op)
+        needed.push_back(maker);
+  });
+  if (Operation *before = meetings.lookup(op))
+    needed.push_back(before);
+  return needed;
+}
+
+/// Sorts `block` so that each op stands behind what it needs and stages meet in the order of `meetings`; ops
+/// come forward as far as others need them. Fails where ops need each other.
+static LogicalResult sortMeetings(Block &block, ArrayRef<Operation *> meetings) {
+  DenseMap<Operation *, Operation *> before;
+  for (auto [first, second] : llvm::zip(meetings, meetings.drop_front()))
+    before[second] = first;
+  DenseSet<Operation *> placed, open;
+  SmallVector<Operation *> ops = llvm::map_to_vector(block, [](Operation &op) { return &op; });
+  SmallVector<Operation *> stack;
+  for (Operation *root : ops) {
+    stack.push_back(root);
+    while (!stack.empty()) {
+      Operation *op = stack.back();
+      const size_t depth = stack.size();
+      if (!placed.contains(op))
+        for (Operation *needed : neededBy(op, block, before))
+          if (!placed.contains(needed))
+            stack.push_back(needed);
+      if (stack.size() > depth && !open.insert(op).second)
+        return op->emitOpError("expects stages to meet before what waits for it");
+      if (stack.size() > depth)
+        continue;
+      stack.pop_back();
+      if (placed.insert(op).second)
+        op->moveBefore(&block, block.end());
+    }
+  }
+  return success();
+}
+
 LogicalResult FunctionOffloader::run() {
   placement.repeatShared();
   dropPresumptions();
@@ -162,7 +208,11 @@ LogicalResult FunctionOffloader::run() {
   for (ArrayRef<Operation *> ops : findHostRegions(block, placement))
     offload(ops);
   eraseUnused();
-  return success(sortTopologically(&block));
+  SmallVector<Operation *> meetings;
+  for (Operation &op : block)
+    if (meetsStages(&op))
+      meetings.push_back(&op);
+  return meetings.size() < 2 ? success(sortTopologically(&block)) : sortMeetings(block, meetings);
 }
 
 namespace {

@@ -167,7 +167,8 @@ void SegmentMemory::followRepeats(Operation &op, ValueMemory &memory) {
 }
 
 bool mlir::ds::isBroughtAgain(Operation *maker) {
-  return (isa<CollectiveOpInterface>(maker) && !isExchange(maker)) || isa<LoadOp>(maker);
+  return (isa<CollectiveOpInterface>(maker) && !isExchange(maker) && !isa<RecvOp>(maker)) ||
+         isa<LoadOp>(maker);
 }
 
 /// Extends the memory of `operand` to where `op` reads it.

@@ -49,7 +49,7 @@ bool ClassDimensions::add(Value value, int64_t dim) {
 /// A state with classes in its rows, in every segment that has it, with all that belongs to its parameter.
 bool ClassDimensions::addState(StringAttr name, int64_t dim) {
   auto state = symbols.lookup<StateOp>(name);
-  if (!state || dim != 0 || state.getView())
+  if (!state || dim != 0 || state.getView() || state.getTied()) // the other stage does not see the classes
     return false;
   StringAttr owner = state.getOwnerAttr() ? state.getOwnerAttr().getAttr() : name;
   if (!states.insert({owner, dim}).second)

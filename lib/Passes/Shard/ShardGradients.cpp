@@ -78,6 +78,9 @@ public:
   Value accumulate(StateOp kept);
   /// What the update reads: of all ranks, a rank's part where the optimizer is divided.
   Value reduce(Value local);
+  /// `own` of a stage and what another makes of the same parameters, added up in the order of stages: both
+  /// get the same bits.
+  Value addTied(Value own, int64_t other);
 
 private:
   Value join();
@@ -196,6 +199,21 @@ Value BucketGradient::reduce(Value local) {
   return bucket.dividesGradients ? local : exchange(local, bucket.dividesOptimizer);
 }
 
+Value BucketGradient::addTied(Value own, int64_t other) {
+  WorkListener listener;
+  OpBuilder after(own.getContext(), &listener);
+  after.setInsertionPointAfterValue(own);
+  if (Operation *maker = own.getDefiningOp())
+    listener.follow(maker, Work::Update);
+  const AxesAttr axes = step.nameAxes(step.getShape().stages);
+  // A stage updates when it has done its backward, and neither waits for the other to send first.
+  after.create<SendOp>(emit.getLoc(), own, other, axes, Payload::Bucket, /*trained=*/false);
+  Value sent =
+      after.create<RecvOp>(emit.getLoc(), own.getType(), other, axes, Payload::Bucket, /*trained=*/false);
+  const bool isFirst = SegmentAttr::of(segment.getFunction()).getStage() < other;
+  return Emitter(after, emit.getLoc()).add(isFirst ? own : sent, isFirst ? sent : own);
+}
+
 //===----------------------------------------------------------------------===//
 // Segments
 //===----------------------------------------------------------------------===//
@@ -253,7 +271,8 @@ static FailureOr<Value> completeGradients(ShardedStep &step, SegmentStates &segm
   BucketGradient gradient(step, segment, bucket);
   if (failed(gradient.split(totals, slot.value_or(""), known)))
     return failure();
-  return gradient.reduce(gradient.accumulate(slot ? bucket.getState(*slot) : StateOp()));
+  Value total = gradient.reduce(gradient.accumulate(slot ? bucket.getState(*slot) : StateOp()));
+  return bucket.tied ? gradient.addTied(total, *bucket.tied) : total;
 }
 
 LogicalResult mlir::ds::shardGradients(ShardedStep &step, SegmentStates &segment,

@@ -72,6 +72,7 @@ LogicalResult ShardedStep::describe(Candidate &candidate, SegmentStates &last) {
   StateOp parameter = candidate.parameter;
   os << parameter.getTensorType().getElementType() << " cut " << parameter.getCutAxes().bits() << " addends "
      << parameter.getAddendAxes().bits() << (parameter.getCopy() ? " copy" : "")
+     << (parameter.getTied() ? " tied " + std::to_string(*parameter.getTied()) : "")
      << (candidate.update ? " trained " : " frozen ");
   if (!candidate.update)
     return success();
@@ -253,6 +254,7 @@ void ShardedStep::makeBuckets(ArrayRef<Candidate> candidates) {
     bucket.divided = shape.zero - bucket.cuts;
     bucket.addends = first.getAddendAxes();
     bucket.isCopy = first.getCopy();
+    bucket.tied = first.getTied();
     const bool isOfSeveral = countRanks(bucket.divided) > 1;
     bucket.dividesOptimizer = isOfSeveral && dividesOptimizer();
     bucket.dividesGradients = isOfSeveral && dividesGradients();

@@ -36,7 +36,8 @@ struct ShardedBucket {
   ::ds::rt::AxisSet divided; ///< axes along which ZeRO cuts the whole, as far as it does: others than `cuts`
   ::ds::rt::AxisSet addends; ///< axes along which ranks hold addends of the gradients
   ::ds::rt::AxisSet near;    ///< of `divided`, those that cut the secondary partition, where there is one
-  bool isCopy = false;       ///< an earlier stage has the parameters, too
+  bool isCopy = false;       ///< an earlier stage has the parameters, too, and counts them
+  std::optional<int64_t> tied; ///< a stage that has the parameters as well
   bool dividesOptimizer = false, dividesGradients = false, dividesParameters = false; ///< along `divided`
   llvm::StringMap<StateOp> states;                                                    ///< by slot
   StateOp secondary; ///< a rank's part along `near` of the parameters, which a step gathers once; or null

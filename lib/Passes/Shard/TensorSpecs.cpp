@@ -54,12 +54,22 @@ static const LayerSpec *findSpec(StringRef name, const TensorOptions &options) {
   return nullptr;
 }
 
+/// Whether `name` is a parameter that another stage of a pipeline has as well.
+static bool isTied(SegmentStates &segment, StringAttr name) {
+  auto state = name ? SymbolTable::lookupNearestSymbolFrom<StateOp>(segment.getFunction(), name) : StateOp();
+  return state && state.getTied();
+}
+
 DenseMap<StringAttr, AllowedCuts> mlir::ds::readSpecs(SegmentStates &segment, const TensorCuts &cuts,
                                                       const TensorOptions &options) {
   DenseMap<StringAttr, AllowedCuts> allowed;
   for (BlockArgument argument : segment.getBody().getArguments()) {
     StringAttr name = segment.nameOf(argument);
     const LayerSpec *spec = name ? findSpec(name, options) : nullptr;
+    if (isTied(segment, name)) {
+      allowed[name].whole = true; // both stages need the same part, and each sees its own reader alone
+      continue;
+    }
     if (!spec)
       continue;
     AllowedCuts own;

@@ -10,6 +10,7 @@
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
 #include "Support/StraightLine.h"
+#include "ds/Dialect/Stages.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -29,7 +30,8 @@ namespace {
 class StepBuilder {
 public:
   StepBuilder(func::FuncOp forward, const TrainingOptions &options)
-      : forward(forward), options(options), states(forward->getParentOfType<ModuleOp>()) {}
+      : forward(forward), options(options), states(forward->getParentOfType<ModuleOp>()),
+        stage(findStageNumber(forward->getParentOfType<ModuleOp>()).value_or(0)) {}
 
   /// A micro-step whose gradients are kept: set, or added to those kept so far.
   void buildAccumulation(StringRef name, bool adds);
@@ -52,6 +54,7 @@ private:
   func::FuncOp forward;
   const TrainingOptions &options;
   StepStates states;
+  const int64_t stage; ///< of a pipeline
 };
 
 void StepBuilder::finish(StepSegment &segment) {
@@ -63,6 +66,8 @@ void StepBuilder::finish(StepSegment &segment) {
 
 /// @loss is the mean over the step's micro-batches, and in the end over the ranks'.
 void StepBuilder::writeLoss(StepSegment &segment, bool adds, bool isComplete) {
+  if (!segment.getLoss())
+    return;
   OpBuilder builder(segment.getTerminator());
   Emitter emit(builder, segment.getLoss().getLoc());
   StateOp state = states.scalar("loss", builder.getF32Type());
@@ -134,12 +139,15 @@ static void removeNoise(StepSegment &segment) {
 
 void StepBuilder::buildEvaluation() {
   StepSegment segment(forward, "evaluate", Work::Evaluation);
+  segment.eraseBackward();
   removeNoise(segment);
-  OpBuilder builder(segment.getTerminator());
-  Emitter emit(builder, segment.getLoss().getLoc());
-  StateOp state = states.scalar("eval_loss", builder.getF32Type());
-  Value loss = emit.convert(segment.getLoss(), builder.getF32Type());
-  segment.write(state, builder.create<RankMeanOp>(emit.getLoc(), loss));
+  if (segment.getLoss()) {
+    OpBuilder builder(segment.getTerminator());
+    Emitter emit(builder, segment.getLoss().getLoc());
+    StateOp state = states.scalar("eval_loss", builder.getF32Type());
+    Value loss = emit.convert(segment.getLoss(), builder.getF32Type());
+    segment.write(state, builder.create<RankMeanOp>(emit.getLoc(), loss));
+  }
   markWork(segment.getBody(), Work::Forward);
   segment.finish();
 }
@@ -161,7 +169,7 @@ void StepBuilder::buildSchedule() {
   auto run = [&](StringRef name, int64_t first, int64_t count) {
     Gradients gradients = runs.empty() ? Gradients::Set : Gradients::Add;
     runs.push_back(RunAttr::get(context, FlatSymbolRefAttr::get(context, name), first, count, gradients,
-                                /*reduced=*/first + count == accumulation));
+                                /*reduced=*/first + count == accumulation, /*after=*/{}));
   };
   if (accumulation > 1)
     run("first", 0, 1);
@@ -169,7 +177,7 @@ void StepBuilder::buildSchedule() {
     run("middle", 1, accumulation - 2);
   run("last", accumulation - 1, 1);
   OpBuilder builder(forward);
-  builder.create<ScheduleOp>(forward->getParentOp()->getLoc(), /*stage=*/0, builder.getArrayAttr(runs));
+  builder.create<ScheduleOp>(forward->getParentOp()->getLoc(), stage, builder.getArrayAttr(runs));
 }
 
 /// The parameters with the gradient of the whole step: this micro-batch's plus what was accumulated.

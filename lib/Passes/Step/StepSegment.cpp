@@ -1,13 +1,17 @@
 //===- StepSegment.cpp - One function of a training step ------------------------===//
 #include "StepSegment.h"
 
+#include "ds/Dialect/Work.h"
+
 using namespace mlir;
 using namespace mlir::ds;
 
 StepSegment::StepSegment(func::FuncOp forward, StringRef name, ArrayRef<Work> works) : func(forward.clone()) {
   MLIRContext *context = forward.getContext();
   func.setName(name);
-  func->setAttr(DsDialect::kSegmentAttr, SegmentAttr::get(context, works));
+  SegmentAttr like = SegmentAttr::of(forward);
+  func->setAttr(DsDialect::kSegmentAttr,
+                SegmentAttr::get(context, like ? like.getStage() : 0, like ? like.getChunk() : 0, works));
   forward->getParentRegion()->back().push_back(func);
   takeResults();
   for (BlockArgument argument : func.getArguments())
@@ -18,10 +22,11 @@ StepSegment::StepSegment(func::FuncOp forward, StringRef name, ArrayRef<Work> wo
 /// Remembers what the forward returns by what it is, and returns nothing for now.
 void StepSegment::takeResults() {
   Operation *terminator = getTerminator();
-  loss = terminator->getOperand(0);
-  for (unsigned index = 1; index < func.getNumResults(); ++index) {
+  for (unsigned index = 0; index < func.getNumResults(); ++index) {
     Value value = terminator->getOperand(index);
-    if (FlatSymbolRefAttr parameter = GradientAttr::stateOf(func, index))
+    if (index == 0 && !func.getResultAttr(index, DsDialect::kStateAttr))
+      loss = value;
+    else if (FlatSymbolRefAttr parameter = GradientAttr::stateOf(func, index))
       gradients[parameter.getAttr()] = value;
     else if (auto state = func.getResultAttrOfType<FlatSymbolRefAttr>(index, DsDialect::kStateAttr))
       written[state.getAttr()] = value;
@@ -43,6 +48,14 @@ void StepSegment::write(StateOp state, Value value) {
   bool isNew = written.insert({state.getSymNameAttr(), value}).second;
   assert(isNew && "a state is written once");
   (void)isNew;
+}
+
+void StepSegment::eraseBackward() {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getBody())))
+    if (getWork(&op) == Work::Backward) {
+      assert(op.use_empty() && "gradients are no results any more");
+      op.erase();
+    }
 }
 
 void StepSegment::finish() {

@@ -25,6 +25,7 @@ public:
   Block &getBody() { return func.getBody().front(); }
   Operation *getTerminator() { return getBody().getTerminator(); }
 
+  /// Null on a stage of a pipeline that is not the last.
   Value getLoss() const { return loss; }
   /// Gradients of this micro-batch, by parameter name, in argument order.
   const llvm::MapVector<StringAttr, Value> &getGradients() const { return gradients; }
@@ -36,6 +37,9 @@ public:
 
   /// The value that `write` has given the state; null without.
   Value getWritten(StateOp state) const { return written.lookup(state.getSymNameAttr()); }
+
+  /// Erases what is backward: messages would keep it.
+  void eraseBackward();
 
   /// Writes the results out, and erases what computes nothing and arguments of states that nothing reads.
   void finish();

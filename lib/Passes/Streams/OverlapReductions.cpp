@@ -41,7 +41,7 @@ private:
   static bool isCompute(const Node &node) { return isComputeCommand(node.op); }
   static bool isReduction(const Node &node) {
     auto communicate = dyn_cast<CommunicateOp>(*ScheduledOpInterface(node.op));
-    return communicate && isForUpdate(communicate.getCarries());
+    return communicate && isForUpdate(communicate.getCarries()) && !isMessage(communicate);
   }
   /// Whether two commands stay in the order in which they are.
   static bool keepOrder(const Node &a, const Node &b) {

@@ -14,14 +14,13 @@
 // more that forwards.
 //
 //===---------------------------------------------------------------------------===//
+#include "Buffers/CopyCommands.h"
 #include "LateCommands.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
-
-#include "mlir/IR/IRMapping.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_ROTATEUPDATES
@@ -96,31 +95,6 @@ void UpdateRotator::carry(AllocOp alloc) {
   alloc.erase();
 }
 
-/// `value` of `from` in `to`: the state's argument, or a copy of the allocation or view.
-static Value translate(Value value, func::FuncOp from, func::FuncOp to, OpBuilder &builder,
-                       IRMapping &mapping) {
-  if (Value known = mapping.lookupOrNull(value))
-    return known;
-  if (FlatSymbolRefAttr name = getStateOf(from, value)) {
-    auto state = SymbolTable::lookupNearestSymbolFrom<StateOp>(from, name);
-    Value argument = addStateArgument(to, state);
-    mapping.map(value, argument);
-    return argument;
-  }
-  Operation *maker = value.getDefiningOp();
-  for (Value operand : maker->getOperands())
-    translate(operand, from, to, builder, mapping);
-  return builder.clone(*maker, mapping)->getResult(0);
-}
-
-/// Copies `command` of `from` to where `builder` is in `to`.
-static Operation *copyLate(Operation *command, func::FuncOp from, func::FuncOp to, OpBuilder &builder,
-                           IRMapping &mapping) {
-  for (Value operand : command->getOperands())
-    translate(operand, from, to, builder, mapping);
-  return builder.clone(*command, mapping);
-}
-
 /// A segment that does what is late and nothing else, in the order in which `first` reads it.
 func::FuncOp UpdateRotator::makeFlush(const LateCommands &late) {
   OpBuilder builder(module.getContext());
@@ -130,9 +104,9 @@ func::FuncOp UpdateRotator::makeFlush(const LateCommands &late) {
   flush->setAttr(DsDialect::kSegmentAttr, SegmentAttr::get(module.getContext(), {Work::Update}));
   builder.setInsertionPointToStart(flush.addEntryBlock());
   builder.setInsertionPoint(builder.create<func::ReturnOp>(update.getLoc()));
-  IRMapping mapping;
+  CommandCopier copier(update, flush, builder);
   for (Operation *command : late.inOrderOf(first))
-    copyLate(command, update, flush, builder, mapping);
+    copier.copy(command);
   placeBuffers(flush);
   return flush;
 }
@@ -174,10 +148,10 @@ func::FuncOp UpdateRotator::makeRotated() {
 void UpdateRotator::insertLate(func::FuncOp into, func::FuncOp flush) {
   Operation *start = &into.getBody().front().front();
   OpBuilder builder(start);
-  IRMapping mapping;
+  CommandCopier copier(flush, into, builder);
   SmallVector<Operation *> copies;
   for (ScheduledOpInterface command : flush.getBody().front().getOps<ScheduledOpInterface>())
-    copies.push_back(copyLate(command, flush, into, builder, mapping));
+    copies.push_back(copier.copy(command));
   for (auto [tail, place] : placeTails(into, copies))
     for (Operation *command : tail)
       command->moveBefore(place);

@@ -12,6 +12,7 @@
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
 #include "ds/Passes/ScheduledFunction.h"
+#include "ds/Passes/Slots.h"
 
 namespace mlir::ds {
 #define GEN_PASS_DEF_VERIFYSCHEDULED
@@ -37,7 +38,9 @@ static LogicalResult verifySignature(func::FuncOp func, SymbolTable &symbols) {
     auto state = name ? symbols.lookup<StateOp>(name.getValue()) : StateOp();
     if (name && !state)
       return func.emitOpError("expects a state, but got ") << name;
-    if (state && (state.getLocalType() != buffer.getTensor() || !buffer.isContiguous())) {
+    const bool isSlot = state && state.getSlots() && buffer.isContiguous() &&
+                        state.getLocalType().getDimSize(1) == slotElements(buffer);
+    if (state && !isSlot && (state.getLocalType() != buffer.getTensor() || !buffer.isContiguous())) {
       InFlightDiagnostic error = func.emitOpError("expects argument ")
                                  << index << " to hold the whole of state " << name << ", but got " << buffer;
       error.attachNote(state.getLoc()) << "the state is " << state.getLocalType();

@@ -64,9 +64,15 @@ LogicalResult PhaseFinder::narrow(Operation *op, PhaseRange phases, const Twine 
   return success();
 }
 
+/// Whether `func` is the forward of a stage of a pipeline, before the stage has segments.
+static bool isForwardOfStage(func::FuncOp func) {
+  SegmentAttr segment = SegmentAttr::of(func);
+  return segment && func.getSymName() == "forward" && segment.getWorks() == ArrayRef(Work::Forward);
+}
+
 /// Arguments are buffers once there are buffers, and a segment is a part of a step.
 LogicalResult PhaseFinder::visitFunction(func::FuncOp func) {
-  if (func->hasAttr(DsDialect::kSegmentAttr) &&
+  if (func->hasAttr(DsDialect::kSegmentAttr) && !isForwardOfStage(func) &&
       failed(narrow(func, {Phase::Step, Phase::Planned}, "with a segment ")))
     return failure();
   for (Type type : func.getArgumentTypes()) {

@@ -1,6 +1,7 @@
 //===- StateNames.cpp - What states are called ------------------------------------===//
 #include "ds/Passes/StateNames.h"
 
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 using namespace mlir;
@@ -17,6 +18,10 @@ bool mlir::ds::isLogitsEntry(func::FuncOp func) {
 }
 
 std::string mlir::ds::nameOfState(StateOp state, SymbolTable &symbols) {
+  if (state.getSlots()) { // of the layer that makes it
+    const std::string layer = layerOf(state);
+    return layer.empty() ? state.getSymName().str() : layer + " (" + state.getSymName().str() + ")";
+  }
   StateOp like = state; // of what is gathered once a step, whole or a part of it, the bucket's
   if (std::optional<StringRef> from = state.getGatheredFrom())
     if (auto shard = symbols.lookup<StateOp>(*from))

@@ -18,6 +18,7 @@ WORKS_ON = {
     "set-machine": "model step sharded fused resident scheduled planned",
     # Of stages that are modules; one that has none is left as it is.
     "share-kernels": "model step sharded fused resident scheduled planned", "verify-stages": "model step sharded fused resident scheduled planned",
+    "cut-stages": "model", "pipeline-segments": "scheduled",
     "freeze-parameters": "model", "add-adapters": "model", "verify-model": "model", "raise-attention": "model", "raise-gelu": "model", "raise-loss-cap": "model", "raise-splits": "model", "lower-precision": "model",
     "offer-loss": "model", "split-loss": "model", "differentiate": "model", "sink-loss": "model", "build-step": "model",
     "decompose": "model step sharded", "simplify": "model step sharded", "verify-step": "step", "shard-tensors": "step", "shard-zero": "step", "verify-sharded": "sharded",

@@ -112,5 +112,7 @@ Result<Basis> ds::opt::chooseBasis(const Options &options, const config::Config 
   std::vector<config::Refusal> refusals = config::refusedForProgram(config);
   if (!refusals.empty())
     return Basis{false, refusals.front().key + " = " + refusals.front().value + " has no pass yet"};
-  return Basis{true, "every key has its pass", /*isRanked=*/true};
+  if (config.mesh.pp > 1 && !options.question().empty())
+    return Basis{false, "questions about stages of a pipeline are answered by rules"};
+  return Basis{true, "every key has its pass", /*isRanked=*/config.mesh.pp == 1};
 }

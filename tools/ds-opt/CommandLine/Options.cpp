@@ -142,6 +142,9 @@ struct CommandLine {
   cl::opt<std::string> tuning{"tuning", cl::cat(ofMachine),
                               cl::desc("Make products as this file of ds-run --tune found them fastest"),
                               cl::value_desc("FILE")};
+  cl::opt<std::string> pipelineSchedule{"pipeline-schedule", cl::cat(ofMachine),
+                                        cl::desc("Table of what stages run when (pipeline.schedule)"),
+                                        cl::value_desc("FILE")};
   cl::opt<std::string> cluster{"cluster", cl::cat(ofMachine),
                                cl::desc("Plan for this cluster: a file, or a built-in name"),
                                cl::value_desc("FILE|NAME")};
@@ -234,6 +237,7 @@ static void readPictures(const CommandLine &line, Options &options) {
 static void readQuestions(const CommandLine &line, Options &options) {
   options.cluster = line.cluster;
   options.tuning = line.tuning;
+  options.pipelineSchedule = line.pipelineSchedule;
   options.planChoice = line.planChoice;
   options.basis = line.basis;
   if (line.changes != "auto" && line.changes != "none")

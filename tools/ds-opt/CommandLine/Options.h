@@ -36,6 +36,7 @@ struct Options : planner::PlanSettings {
   std::string entry;                ///< "logits" or empty
   std::optional<int64_t> length;    ///< tokens of a sample; settleLength brings it into `inputs`
   std::string loss, targetCpu, planJson, weights, phase, tuning;
+  std::string pipelineSchedule; ///< file of --pipeline-schedule, and its text once it is read; empty: none
   std::string planHtml, memviz; ///< pictures of the plan; empty: none
   Emit emit = Emit::Default;
   std::optional<std::string> configText; ///< in place of the file `config`

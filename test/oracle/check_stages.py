@@ -1,0 +1,109 @@
+#!/usr/bin/python3
+"""check_stages.py - train models whose layers are stages of a pipeline, and compare each run with one stage.
+
+    check_stages.py --out DIR [--cover] [--only WORD ...] [--fake libds-fake-cuda.so]
+
+Jobs are settings of a table: a family of models, a mesh, a schedule, a stage of ZeRO, accumulation, a type, what saves memory, and dropout.
+One stage runs on the same mesh but for its stages, with the same micro-batches.  Where no parameter is on two stages, no layer on several ranks and nothing is clipped,
+losses and weights of all steps must be the same to the bit; otherwise losses in fp32 to 1e-6, in 16 bits to a rounding; the same steps are
+skipped.  --cover takes jobs that have all pairs of settings, without it every job is run; DIR/stages.jsonl gets a line as soon as one is
+done, and what has one is not done again.
+"""
+
+import argparse
+import os
+import sys
+
+import check_tensors as tensors
+import compare
+import hf_variants
+from commands import finish
+
+import safetensors_io
+
+MODELS = {
+    "llama": {**hf_variants.LLAMA, "hidden_size": 64, "num_attention_heads": 8, "num_hidden_layers": 3, "tie_word_embeddings": False},
+    "gpt2": {**hf_variants.GPT2, "n_layer": 3},  # a table on two stages, and clipping
+    "bert": hf_variants.BERT,
+}
+TIED = ("gpt2", "bert")
+MESHES = {"pp2": (2, 1, 1), "pp3": (3, 1, 1), "pp4": (4, 1, 1), "pp2-dp2": (2, 1, 2), "pp2-tp2": (2, 2, 1), "pp2-tp2-dp2": (2, 2, 2)}
+LEVELS = {"model": tuple(MODELS), "mesh": tuple(MESHES), "schedule": ("1f1b", "gpipe"), "stage": (0, 1, 2, 3), "accumulation": (1, 3, 8),
+          "type": tuple(tensors.TYPES), "saving": tuple(tensors.SAVINGS), "dropout": (False, True)}
+
+
+def is_possible(job):
+    return ((job["saving"] != "parameters" or job["stage"] == 3) and (not job["dropout"] or job["model"] in tensors.DROPS)
+            and (job["stage"] in (0, 3) or "dp2" in job["mesh"]) and (job["mesh"] != "pp4" or job["model"] == "gpt2"))
+
+
+def name_of(job):
+    words = [job["model"], job["mesh"], job["schedule"], f"stage{job['stage']}", f"acc{job['accumulation']}", job["type"], job["saving"]]
+    return "-".join(words + ["dropout"] * job["dropout"])
+
+
+def configuration(job, pp):
+    tp, dp = MESHES[job["mesh"]][1:]
+    config = tensors.configuration(tp, job["stage"], job["accumulation"], [tensors.TYPES[job["type"]], tensors.SAVINGS[job["saving"]]])
+    if job["model"] not in TIED:
+        config["gradient_clipping"] = 0
+    if pp > 1:
+        tensors.merge(config, {"pipeline": {"stages": pp, "schedule": job["schedule"]}})
+    return config, tp * dp * pp
+
+
+class Jobs(tensors.Jobs):
+    """As those of shared layers, of another table."""
+
+    def __init__(self, args):
+        super().__init__(args, "stages.jsonl")
+
+    def train(self, model, name, config, ranks):
+        """The log of a run and the file of its weights."""
+        weights = os.path.join(model.folder, name + ".weights.safetensors")
+        program = model.compile(name, config, ranks)
+        return model.run(program, ranks, name, "--steps", self.args.steps, "--save-weights", weights), weights
+
+    def check(self, job):
+        model, pp = self.model(job["model"], job["dropout"]), MESHES[job["mesh"]][0]
+        name = name_of(job)
+        log, weights = self.train(model, name, *configuration(job, pp))
+        reference, expected = self.train(model, name + ".one", *configuration(job, 1))
+        found = [] if log else ["nothing is logged"]
+        # How layers are cut among ranks is chosen for each stage by itself, and where the host adds up what has 16 bits, a sum that goes on in
+        # one kernel is not rounded, while one that waits for the norm of all stages is.
+        if job["model"] in TIED or "tp2" in job["mesh"] or (job["type"] != "fp32" and job["saving"] in ("optimizer", "parameters")):
+            found += compare.compare(tensors.taken(log), tensors.taken(reference), *tensors.TOLERANCE[job["type"]])[0]
+        else:
+            found += [f"step {a['step']}: loss {a['loss']!r} against {b['loss']!r}" for a, b in zip(log, reference) if a["loss"] != b["loss"]][:1]
+            ours, theirs = safetensors_io.load(weights), safetensors_io.load(expected)
+            found += [f"{key} differs" for key in theirs if ours[key].tobytes() != theirs[key].tobytes()][:1]
+        for key in "skipped", "loss_scale":
+            if [step.get(key) for step in log] != [step.get(key) for step in reference]:
+                found.append(f"{key}: {[step.get(key) for step in log]} against {[step.get(key) for step in reference]}")
+        if job["type"] == "fp16" and not any(step["skipped"] for step in reference):
+            found.append("no step is skipped")
+        return found
+
+    def name_of(self, job):
+        return name_of(job)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", required=True, metavar="DIR")
+    parser.add_argument("--cover", action="store_true")
+    parser.add_argument("--only", nargs="*", default=[], metavar="WORD")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--fake", metavar="LIBRARY", help="programs for CUDA, on the fake device")
+    args = parser.parse_args()
+    tensors.MODELS.update(MODELS)
+    jobs = Jobs(args)
+    every = list(tensors.all_jobs(LEVELS, is_possible))
+    wanted = [job for job in (tensors.cover(every) if args.cover else every) if all(word in name_of(job) for word in args.only)]
+    faults = [f"{name_of(job)}: {text}" for job in wanted for text in jobs.run(job)]
+    finish(faults, f"{len(wanted)} jobs train as on one stage")
+
+
+if __name__ == "__main__":
+    main()
