@@ -37,9 +37,8 @@ endfunction()
 
 # What all of them read first, compiled once: most of their time goes into these headers. An executable, which is compiled
 # otherwise, has a copy of its own.
-set(DS_MLIR_HEADERS <mlir/Dialect/Func/IR/FuncOps.h> <mlir/IR/PatternMatch.h> <mlir/Pass/PassManager.h> <llvm/Support/raw_ostream.h>
-  <ds/Dialect/Ds.h> <ds/Dialect/Work.h> <ds/Passes/Phases.h> <ds/Passes/ScheduledFunction.h> <functional> <map> <optional> <string>
-  <vector>)
+set(DS_MLIR_HEADERS ${PROJECT_SOURCE_DIR}/lib/Dialect/Precompiled.h <ds/Dialect/Ds.h> <ds/Dialect/Work.h> <ds/Passes/Phases.h>
+  <ds/Passes/ScheduledFunction.h> <functional> <map> <optional> <string> <vector>)
 # Clang writes into a precompiled header when each header was changed, and refuses others of the same content: a compiler cache, or
 # a checkout made again, has them with other times. The build itself knows what has changed.
 set(DS_PRECOMPILE_FLAGS "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
