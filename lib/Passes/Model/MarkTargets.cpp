@@ -12,6 +12,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+#include <algorithm>
 #include <limits>
 #include <numeric>
 
@@ -41,6 +42,7 @@ static std::vector<int64_t> pick(const std::vector<int64_t> &all, int64_t offset
   std::vector<int64_t> places = {offset};
   for (auto [size, stride] : llvm::zip_equal(result, strides)) {
     std::vector<int64_t> next;
+    next.reserve(places.size() * size);
     for (int64_t place : places)
       for (int64_t index = 0; index < size; ++index)
         next.push_back(place + index * stride);
@@ -52,8 +54,7 @@ static std::vector<int64_t> pick(const std::vector<int64_t> &all, int64_t offset
 }
 
 /// Of what `op` moves, whose operand has the elements `all`, those of `result`; nothing where it does more.
-static std::optional<std::vector<int64_t>> move(Operation *op, Value result,
-                                                const std::vector<int64_t> &all) {
+static std::optional<std::vector<int64_t>> move(Operation *op, Value result, std::vector<int64_t> all) {
   if (isa<ReshapeOp>(op) || (isa<ConvertOp>(op) && getElementTypeOrSelf(op->getOperand(0)).isInteger()))
     return all;
   if (!isa<SliceOp, TransposeOp, SplitOp>(op))
@@ -99,9 +100,8 @@ static std::optional<MovedElements> followJoined(ConcatOp op, int64_t ignored) {
     if (!moved || (moved->input && joined.input && moved->input != joined.input))
       return std::nullopt;
     joined.input = moved->input ? moved->input : joined.input;
-    for (auto [index, number] : llvm::enumerate(moved->numbers))
-      joined.numbers[static_cast<int64_t>(index) / block * inner + begin +
-                     static_cast<int64_t>(index) % block] = number;
+    for (int64_t row = 0; row < outer && !moved->numbers.empty(); ++row)
+      std::copy_n(moved->numbers.begin() + row * block, block, joined.numbers.begin() + row * inner + begin);
     begin += block;
   }
   return joined;
@@ -126,7 +126,7 @@ static std::optional<MovedElements> follow(Value value, int64_t ignored) {
   std::optional<MovedElements> moved = follow(op->getOperand(0), ignored);
   std::optional<std::vector<int64_t>> numbers;
   if (moved)
-    numbers = move(op, value, moved->numbers);
+    numbers = move(op, value, std::move(moved->numbers));
   if (!numbers)
     return std::nullopt;
   return MovedElements{moved->input, std::move(*numbers)};
@@ -136,8 +136,8 @@ static std::optional<MovedElements> follow(Value value, int64_t ignored) {
 static SmallVector<int64_t> runsOf(const std::vector<bool> &marks, int64_t samples) {
   const auto size = static_cast<int64_t>(marks.size()) / samples;
   SmallVector<int64_t> runs;
-  for (int64_t at = 0; at < static_cast<int64_t>(marks.size()); ++at)
-    if (marks[at] != marks[at % size])
+  for (int64_t sample = 1; sample < samples; ++sample)
+    if (!std::equal(marks.begin(), marks.begin() + size, marks.begin() + sample * size))
       return {};
   for (int64_t at = 0; at < size; ++at) {
     if (!marks[at])

@@ -127,13 +127,25 @@ AttentionPieces blocksOf(const Sizes &s, const AttentionForm &form, uint64_t blo
           isByQueries, scratch, alignTo(scratch.bytes() + engine, kAttentionAlignment)};
 }
 
+/// The divisors of `number`, the largest first.
+std::vector<uint64_t> divisorsOf(uint64_t number) {
+  std::vector<uint64_t> large, small;
+  for (uint64_t divisor = 1; divisor * divisor <= number; ++divisor)
+    if (number % divisor == 0) {
+      large.push_back(number / divisor);
+      if (divisor * divisor < number)
+        small.push_back(divisor);
+    }
+  large.insert(large.end(), small.rbegin(), small.rend());
+  return large;
+}
+
 /// The largest piece within `usual` bytes: whole samples if one fits, else key heads of one sample. Pieces
 /// are alike, so that one engine runs them all.
 AttentionPieces cut(const Sizes &s, const Kind &kind, uint64_t usual) {
-  for (uint64_t batch = s.batch; batch > 0; --batch)
-    if (s.batch % batch == 0)
-      if (AttentionPieces piece = pieceOf(s, batch, s.groups, kind); piece.workspaceBytes <= usual)
-        return piece;
+  for (uint64_t batch : divisorsOf(s.batch))
+    if (AttentionPieces piece = pieceOf(s, batch, s.groups, kind); piece.workspaceBytes <= usual)
+      return piece;
   for (uint64_t groups = s.groups; groups > 1; --groups)
     if (s.groups % groups == 0)
       if (AttentionPieces piece = pieceOf(s, 1, groups, kind); piece.workspaceBytes <= usual)
