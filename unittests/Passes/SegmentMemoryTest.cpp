@@ -88,7 +88,8 @@ protected:
     memory.reset();
     open.clear();
     open.insert({func, dialect::OpenRegions(func.getBody().front())});
-    memory.emplace(func, open.front().second, rules, SymbolTable(*module));
+    memory.emplace(std::make_shared<dialect::SegmentCommands>(func, open.front().second), rules,
+                   SymbolTable(*module));
   }
   /// Of the result of the first `Op`.
   template <typename Op>
@@ -142,7 +143,7 @@ TEST_F(SegmentMemory, HasNothingWithinARegion) {
   EXPECT_FALSE(exp.isStored); // only backward reads it outside: whether it leaves the region is open
   EXPECT_TRUE(exp.isRead);
   EXPECT_TRUE(tanh.isStored);
-  EXPECT_EQ(memory->commands.size(), 3u);
+  EXPECT_EQ(memory->commands().size(), 3u);
 }
 
 /// The sum of a gradient that ends with the update is in its place, and so is what ranks add up of that.

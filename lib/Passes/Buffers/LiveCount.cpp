@@ -18,7 +18,8 @@ LiveBytes mlir::ds::countValues(func::FuncOp func, const DenseMap<Value, Space> 
                                 const SymbolTable &symbols) {
   const OpenRegions none;
   const RecomputeRules rules = RecomputeRules::nothing();
-  return mostOf(SegmentMemory(func, none, rules, symbols, elsewhere).getMemory());
+  auto commands = std::make_shared<SegmentCommands>(func, none, elsewhere);
+  return mostOf(SegmentMemory(std::move(commands), rules, symbols).getMemory());
 }
 
 LiveBytes mlir::ds::countAllocations(func::FuncOp func, const DenseSet<Operation *> &staging) {

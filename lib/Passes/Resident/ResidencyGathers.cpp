@@ -76,7 +76,7 @@ void CollectiveDelays::delay(CollectiveOpInterface collective) {
 }
 
 void CollectiveDelays::delayReduction(Operation *op, double ahead) {
-  const uint32_t last = segment.memory.commands.size();
+  const uint32_t last = segment.memory.commands().size();
   const uint32_t end = std::min(last, at(start[segment.memory.momentOf(op)] + ahead));
   if (std::optional<uint32_t> operand = segment.memory.find(op->getOperand(0)))
     for (int32_t memory = int32_t(*operand); memory >= 0; memory = segment.memory.memories[memory].joined)
@@ -110,7 +110,7 @@ void CollectiveDelays::hastenGather(Operation *op, double seconds, double ahead)
 /// Where memory is short, the passes that place collectives have compute wait.
 void mlir::ds::delayCollectives(StepProblem &step) {
   CollectiveDelays delays(step);
-  for (ArrayRef<Operation *> command : step.segments.back().memory.commands)
+  for (ArrayRef<Operation *> command : step.segments.back().memory.commands())
     if (auto collective = dyn_cast<CollectiveOpInterface>(command.front()))
       if (collective->getNumOperands() > 0 && collective->getNumResults() > 0)
         delays.delay(collective);

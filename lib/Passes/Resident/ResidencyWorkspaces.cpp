@@ -70,8 +70,8 @@ static void addPieces(StepProblem &step, AttentionGradOp gradient, uint32_t inde
 void mlir::ds::addWorkspaces(StepProblem &step, uint32_t index) {
   const StepSegment &segment = step.segments[index];
   const StringRef target = getTarget(segment.func->getParentOfType<ModuleOp>());
-  for (uint32_t moment = 0; moment < segment.memory.commands.size(); ++moment) {
-    Operation *op = segment.memory.commands[moment].front();
+  for (uint32_t moment = 0; moment < segment.memory.commands().size(); ++moment) {
+    Operation *op = segment.memory.commands()[moment].front();
     auto hold = [&](int64_t bytes) {
       step.live.hold({StepProblem::kDevice, bytes, segment.begin + moment, segment.begin + moment + 1});
     };

@@ -1,7 +1,6 @@
 //===- SegmentMemory.cpp - What a segment's values take -----------------------------===//
 #include "SegmentMemory.h"
 
-#include "Fusing/FusionDomain.h"
 #include "SegmentPlaces.h"
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
@@ -11,147 +10,26 @@ using namespace mlir;
 using namespace mlir::ds;
 namespace analysis = ::ds::analysis;
 
-OpForm mlir::ds::formOf(Operation *op) {
-  if (isa<ReshapeOp, TransposeOp, SliceOp, SplitOp, AfterOp>(op))
-    return OpForm::View;
-  if (isa<LocalShardOp>(op)) // a copy where it becomes a state
-    return llvm::any_of(op->getUsers(), llvm::IsaPred<func::ReturnOp>) ? OpForm::Call : OpForm::View;
-  // Asked of the name: a cast, which is not needed for most ops, costs more than all else here.
-  if (!op->getName().hasInterface<FusableOpInterface>())
-    return OpForm::Call;
-  if (isa<IotaOp, BroadcastOp>(op) || op->hasTrait<OpTrait::ConstantLike>() || widens(op))
-    return OpForm::Free;
-  bool isIndex =
-      cast<FusableOpInterface>(op).getFusionKind() == FusionKind::Index && !isa<RandomUniformOp>(op);
-  return isIndex ? OpForm::Join : OpForm::Fused;
-}
-
-Value mlir::ds::rootOf(Value value) {
-  while (value.getDefiningOp() && formOf(value.getDefiningOp()) == OpForm::View)
-    value = value.getDefiningOp()->getOperand(0);
-  return value;
-}
-
-LocalShardOp mlir::ds::findPartOf(AllGatherOp gather) {
-  for (Operation *user : gather->getUsers())
-    if (auto part = dyn_cast<LocalShardOp>(user))
-      return part;
-  return {};
-}
-
-/// Whether `value`, or what products add to it in its place, is a state's new value, which is made there.
-/// `known` has the answers for what stands behind it: chunks of a loss are a chain of hundreds.
-static bool isMadeInState(Value value, DenseMap<Value, bool> &known) {
-  if (auto found = known.find(value); found != known.end())
-    return found->second;
-  auto isReturned = [&](Operation *user) {
-    auto reshape = dyn_cast<ReshapeOp>(user);
-    return isa<func::ReturnOp>(user) || (reshape && isMadeInState(reshape.getResult(), known));
-  };
-  bool isMade = llvm::any_of(value.getUsers(), isReturned);
-  auto library =
-      !isMade && value.hasOneUse() ? dyn_cast<LibraryOpInterface>(*value.user_begin()) : LibraryOpInterface();
-  if (library) {
-    const unsigned operand = value.use_begin()->getOperandNumber();
-    isMade = llvm::any_of(library.getLibraryCall().inPlace, [&](auto pair) {
-      return pair.second == operand && isMadeInState(library->getResult(pair.first), known);
-    });
-  }
-  known[value] = isMade;
-  return isMade;
-}
-
-RankedTensorType mlir::ds::tensorOf(Value value) {
-  auto stored = dyn_cast<StoredType>(value.getType());
-  return stored ? stored.getTensor() : dyn_cast<RankedTensorType>(value.getType());
-}
-
-int64_t mlir::ds::byteSize(Value value) {
-  RankedTensorType type = tensorOf(value);
-  return type.getNumElements() * std::max<int64_t>(1, type.getElementTypeBitWidth() / 8);
-}
-
-SegmentMemory::SegmentMemory(func::FuncOp func, const OpenRegions &regions, const RecomputeRules &rules,
-                             const SymbolTable &symbols, DenseMap<Value, Space> elsewhere)
-    : regions(regions), rules(rules), elsewhere(std::move(elsewhere)) {
+SegmentMemory::SegmentMemory(std::shared_ptr<const SegmentCommands> of, const RecomputeRules &rules,
+                             const SymbolTable &symbols)
+    : memories(of->memories), described(std::move(of)), rules(rules) {
+  func::FuncOp func = described->func;
   Block &block = func.getBody().front();
-  for (Operation &op : block.without_terminator())
-    addOp(op);
-  for (Operation &op : block.without_terminator())
-    addReads(op);
+  if (rules.recomputesCalls())
+    for (Operation &op : block.without_terminator())
+      noteCalls(op);
   for (Operation &op : llvm::reverse(block.without_terminator()))
     followReads(op);
-  SegmentPlaces(func, regions, symbols, *this).find();
+  SegmentPlaces(func, described->regions, symbols, *this).find();
 }
 
-std::optional<uint32_t> SegmentMemory::find(Value value) const {
-  auto it = indices.find(value);
-  return it == indices.end() ? std::nullopt : std::optional(it->second);
-}
-
-/// Whether `op`, of a region, makes a constant that others read in memory.
-static bool isStoredConstant(Operation &op, const OpenRegions &regions) {
-  return regions.find(&op) &&
-         llvm::any_of(op.getUsers(), [&](Operation *user) { return !regions.areTogether(&op, user); });
-}
-
-/// Gives the op a moment and its results memory.
-void SegmentMemory::addOp(Operation &op) {
-  const OpForm form = forms[&op] = formOf(&op);
-  const bool isBeside =
-      !commands.empty() && regions.find(&op) && regions.areTogether(&op, commands.back().front());
-  const bool isCommand = form != OpForm::View && (form != OpForm::Free || regions.find(&op));
-  if (isBeside)
-    commands.back().push_back(&op);
-  else if (isCommand)
-    commands.push_back({&op});
-  moments[&op] = isCommand ? commands.size() - 1 : commands.size();
-  for (OpResult result : op.getResults()) {
-    if (form == OpForm::View) {
-      if (std::optional<uint32_t> memory = find(op.getOperand(0)))
-        indices[result] = *memory;
-    } else if (tensorOf(result) && (!op.hasTrait<OpTrait::ConstantLike>() || isStoredConstant(op, regions))) {
-      addResult(result, form);
-    }
-  }
-}
-
-void SegmentMemory::addResult(OpResult result, OpForm form) {
-  ValueMemory memory;
-  memory.value = result, memory.bytes = isMadeInState(result, madeInState) ? 0 : byteSize(result);
-  auto stored = dyn_cast<StoredType>(result.getType());
-  memory.space = stored ? stored.getSpace() : elsewhere.lookup(result);
-  memory.begin = memory.end = moments.lookup(result.getOwner());
-  memory.isForward = isForward(result.getOwner());
-  memory.isStored = form == OpForm::Call || form == OpForm::Join;
-  indices[result] = memories.size();
-  memories.push_back(std::move(memory));
-}
-
-/// Notes that `op`, which is no view, reads `operand`, which lies in `memory`.
-void SegmentMemory::readBy(Operation &op, OpForm form, Value operand, ValueMemory &memory) {
-  const bool isCall = form == OpForm::Call || form == OpForm::Join;
-  if (memory.isForward && !isForward(&op)) {
-    memory.isRead = true;
-    memory.firstRead = std::min(memory.firstRead, moments.lookup(&op));
-    // What is recomputed can be viewed in memory alone.
-    memory.isReadByCall |= isCall || operand != memory.value;
-    if (!isCall)
-      memory.kernels.insert(moments.lookup(&op));
-    return;
-  }
-  memory.isReadByCall |= isCall && rules.recomputesCalls() && rules.mayRecompute(&op);
-  memory.isStored |= !regions.areTogether(&op, memory.value.getDefiningOp());
-  memory.isSent |= isa<StoreOp>(op);
-}
-
-void SegmentMemory::addReads(Operation &op) {
-  const OpForm form = knownForm(op);
-  if (form == OpForm::View)
-    return;
-  for (Value operand : op.getOperands())
-    if (std::optional<uint32_t> index = find(operand))
-      readBy(op, form, operand, memories[*index]);
+/// Notes what `op` reads if it is a call that may be recomputed: that is to be in memory then.
+void SegmentMemory::noteCalls(Operation &op) {
+  const OpForm form = described->knownForm(op);
+  if ((form == OpForm::Call || form == OpForm::Join) && rules.mayRecompute(&op))
+    for (Value operand : op.getOperands())
+      if (std::optional<uint32_t> index = find(operand))
+        memories[*index].isReadByCall = true;
 }
 
 /// Extends `memory` to where `op`, which backward may run again, reads it then.
@@ -184,11 +62,11 @@ void SegmentMemory::followRead(Operation &op, Value operand) {
   if (isForward(&op) && rules.mayRecompute(&op) && !comesAgain)
     followRepeats(op, memory);
   uint32_t &last = isOther ? memory.lastRead : memory.end;
-  last = std::max(last, moments.lookup(&op));
+  last = std::max(last, momentOf(&op));
 }
 
 void SegmentMemory::followReads(Operation &op) {
-  if (knownForm(op) == OpForm::View)
+  if (described->knownForm(op) == OpForm::View)
     return;
   for (Value operand : op.getOperands())
     followRead(op, operand);
@@ -215,7 +93,7 @@ analysis::StepMemory SegmentMemory::getMemory() const {
   for (size_t part = 0; part < memories.size(); ++part) // a join lasts as long as any of its parts
     for (int32_t in = memories[part].joined; in >= 0; in = memories[in].joined)
       ends[in] = std::max(ends[in], ends[part]);
-  const uint32_t moments = commands.size();
+  const uint32_t moments = commands().size();
   analysis::StepMemory all(getMaxEnumValForSpace() + 1, moments);
   for (uint32_t index = 0; index < memories.size(); ++index)
     if (memories[index].isStored || memories[index].isRead)

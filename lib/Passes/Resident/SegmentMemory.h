@@ -24,7 +24,7 @@
 #include "ds/Analysis/Memory/StepMemory.h"
 
 #include <limits>
-#include <set>
+#include <memory>
 
 namespace mlir::ds {
 
@@ -69,25 +69,59 @@ struct ValueMemory {
   bool isSent = false;    ///< to the host, which reads it
   int32_t joined = -1;    ///< the memory, of a join or of what ranks add up, in which it lies
   // Of what forward makes: how the rest of the segment reads it.
-  bool isRead = false;        ///< by an op of another work
-  bool isReadByCall = false;  ///< by a call or join, so that it must be in memory to be recomputed
-  std::set<uint32_t> kernels; ///< moments of the regions that read it
+  bool isRead = false;              ///< by an op of another work
+  bool isReadByCall = false;        ///< by a call or join, so that it must be in memory to be recomputed
+  SmallVector<uint32_t, 2> kernels; ///< moments of the regions that read it
   // By backward; also through what may be recomputed, and there by whoever recomputes that.
   uint32_t firstRead = std::numeric_limits<uint32_t>::max(), lastRead = 0;
+};
+
+/// The commands of one segment, and the memory that its values lie in: what is the same whatever may be
+/// recomputed. It is found once, and each SegmentMemory begins with a copy of its memories.
+class SegmentCommands {
+public:
+  /// Of `func`, of which `regions` says what one kernel computes. What a region of the host gives is in the
+  /// host's memory, and what it needs inside is not counted; where such regions are dissolved, `elsewhere`
+  /// says which tensors are not on the device.
+  SegmentCommands(func::FuncOp func, const OpenRegions &regions,
+                  DenseMap<Value, Space> elsewhere = DenseMap<Value, Space>());
+
+  /// The memory that `value` lies in; none of arguments and constants.
+  std::optional<uint32_t> find(Value value) const;
+  uint32_t momentOf(Operation *op) const { return moments.lookup(op); }
+  /// formOf, which every reader of a value asks for again.
+  OpForm knownForm(Operation &op) const { return forms.at(&op); }
+
+  func::FuncOp func;
+  const OpenRegions &regions;
+  /// What each command computes, by moment: an op, or those of a region.
+  std::vector<SmallVector<Operation *, 1>> commands;
+  /// As readers of the same direction leave it, and those of backward itself.
+  std::vector<ValueMemory> memories;
+
+private:
+  void addOp(Operation &op);
+  void addResult(OpResult result, OpForm form);
+  void addReads(Operation &op);
+  void readBy(Operation &op, OpForm form, Value operand, ValueMemory &memory);
+
+  DenseMap<Value, Space> elsewhere;
+  DenseMap<Value, uint32_t> indices; ///< into memories
+  DenseMap<Operation *, uint32_t> moments;
+  DenseMap<Operation *, OpForm> forms;
+  DenseMap<Value, bool> madeInState; ///< of values that were asked about
 };
 
 /// The memory of one segment's values.
 class SegmentMemory {
 public:
-  /// Of `func`, of which `regions` says what one kernel computes. Its states are among `symbols`. What a
-  /// region of the host gives is in the host's memory, and what it needs inside is not counted; where such
-  /// regions are dissolved, `elsewhere` says which tensors are not on the device.
-  SegmentMemory(func::FuncOp func, const OpenRegions &regions, const RecomputeRules &rules,
-                const SymbolTable &symbols, DenseMap<Value, Space> elsewhere = DenseMap<Value, Space>());
+  /// Of the segment `of`, whose states are among `symbols`. `rules` outlive this.
+  SegmentMemory(std::shared_ptr<const SegmentCommands> of, const RecomputeRules &rules,
+                const SymbolTable &symbols);
 
   /// Of the memory that `value` lies in; none of arguments and constants.
-  std::optional<uint32_t> find(Value value) const;
-  uint32_t momentOf(Operation *op) const { return moments.lookup(op); }
+  std::optional<uint32_t> find(Value value) const { return described->find(value); }
+  uint32_t momentOf(Operation *op) const { return described->momentOf(op); }
   /// The memory that memory `index` lies in, be it through several joins; itself where it lies in none.
   uint32_t wholeOf(uint32_t index) const;
   /// What memory `index` takes until it was read at `end`, of its Space by number; nothing where it lies in
@@ -95,29 +129,19 @@ public:
   std::optional<::ds::analysis::MemoryHold> holdUntil(uint32_t index, uint32_t end) const;
   /// What the values take of each Space if each is read where it says, and nothing is recomputed or moved.
   ::ds::analysis::StepMemory getMemory() const;
+  /// What each command computes, by moment: an op, or those of a region.
+  ArrayRef<SmallVector<Operation *, 1>> commands() const { return described->commands; }
 
   std::vector<ValueMemory> memories;
-  /// What each command computes, by moment: an op, or those of a region.
-  std::vector<SmallVector<Operation *, 1>> commands;
 
 private:
-  /// formOf, which every reader of a value asks for again.
-  OpForm knownForm(Operation &op) const { return forms.at(&op); }
-  void addOp(Operation &op);
-  void addResult(OpResult result, OpForm form);
-  void addReads(Operation &op);
+  void noteCalls(Operation &op);
   void followReads(Operation &op);
-  void readBy(Operation &op, OpForm form, Value operand, ValueMemory &memory);
   void followRead(Operation &op, Value operand);
   void followRepeats(Operation &op, ValueMemory &memory);
 
-  const OpenRegions &regions;
+  std::shared_ptr<const SegmentCommands> described; ///< whatever may be recomputed
   const RecomputeRules &rules;
-  DenseMap<Value, Space> elsewhere;
-  DenseMap<Value, uint32_t> indices; ///< into memories
-  DenseMap<Operation *, uint32_t> moments;
-  DenseMap<Operation *, OpForm> forms;
-  DenseMap<Value, bool> madeInState; ///< of values that were asked about
 };
 
 } // namespace mlir::ds

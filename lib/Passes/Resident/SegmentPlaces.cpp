@@ -196,7 +196,7 @@ void SegmentPlaces::find() {
     join(op);
   for (StoreOp store : block.getOps<StoreOp>()) // before what takes the place of what was stored
     takeVacated(store);
-  for (ArrayRef<Operation *> command : of.commands)
+  for (ArrayRef<Operation *> command : of.commands())
     markInPlace(command);
   for (Operation &op : llvm::reverse(block.without_terminator()))
     shareCollective(op);

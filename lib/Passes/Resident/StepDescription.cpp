@@ -24,30 +24,37 @@ static SmallVector<Value> takeEvery(ArrayRef<Value> values, int64_t stride) {
 }
 
 /// What of `func` may be recomputed.
-RecomputeRules StepDescriptions::makeRules(func::FuncOp func, const RecomputePlan &recompute) {
+RecomputeRules StepDescriptions::makeRules(func::FuncOp func, Segment &segment,
+                                           const RecomputePlan &recompute) {
   if (recompute.kind == RecomputePlan::Kind::Cheap)
     return {};
   const RecomputeOptions &demanded = recompute.demanded;
   if (!demanded.ops.empty())
     return RecomputeRules::named(demanded.ops);
-  const auto [known, isNew] = narrowValues.try_emplace(func);
-  if (isNew)
-    known->second = findNarrowValues(func);
-  SmallVector<Value> narrow = known->second;
+  if (segment.narrow.empty())
+    segment.narrow = findNarrowValues(func);
   if (recompute.kind == RecomputePlan::Kind::Groups)
-    return RecomputeRules::between(takeEvery(narrow, recompute.stride));
-  narrow = findLayerEnds(narrow);
+    return RecomputeRules::between(takeEvery(segment.narrow, recompute.stride));
+  const SmallVector<Value> ends = findLayerEnds(segment.narrow);
   int64_t stride = std::max<int64_t>(demanded.interval, 1);
   if (demanded.checkpoints > 0)
-    stride = llvm::divideCeil(std::max<int64_t>(int64_t(narrow.size()) - 1, 1), demanded.checkpoints);
-  return RecomputeRules::demanded(takeEvery(narrow, stride), demanded.layers);
+    stride = llvm::divideCeil(std::max<int64_t>(int64_t(ends.size()) - 1, 1), demanded.checkpoints);
+  return RecomputeRules::demanded(takeEvery(ends, stride), demanded.layers);
 }
 
-/// What `command` takes, at least: a kernel writes what leaves it, and reads as much.
-static double secondsOf(ArrayRef<Operation *> command, const SegmentMemory &memory, const ValueCosts &costs) {
+/// What the call that is `command` takes; 0 where it is a kernel.
+static double callSeconds(ArrayRef<Operation *> command, const ValueCosts &costs) {
   Operation *first = command.front();
-  if (formOf(first) == OpForm::Call)
-    return isa<HostOp, StoreOp, LoadOp, MoveOp>(first) ? 0 : costs.callSeconds(first);
+  const bool isBeside = isa<HostOp, StoreOp, LoadOp, MoveOp>(first);
+  return formOf(first) == OpForm::Call && !isBeside ? costs.callSeconds(first) : 0;
+}
+
+/// What the kernel that is `command` takes, at least: it writes what leaves it, and reads as much. 0 where it
+/// is a call.
+static double kernelSeconds(ArrayRef<Operation *> command, const SegmentMemory &memory,
+                            const ValueCosts &costs) {
+  if (formOf(command.front()) == OpForm::Call)
+    return 0;
   double bytes = 0;
   for (Operation *op : command)
     for (Value result : op->getResults())
@@ -87,17 +94,25 @@ StepDescriptions::StepDescriptions(ModuleOp module, const OpenSegments &open, co
     : open(open), symbols(module), costs(costsOf(module, rates)), isForCuda(mlir::ds::isForCuda(module)) {
   for (func::FuncOp func : getSegments(module))
     if (runsPerStep(func) > 0)
-      segments.push_back(func);
+      segments.insert({func, makeSegment(func)});
 }
 
-SegmentDescription StepDescriptions::describe(func::FuncOp func, const RecomputePlan &recompute) {
-  auto rules = std::make_unique<RecomputeRules>(makeRules(func, recompute));
-  SegmentMemory memory(func, open.find(func)->second, *rules, symbols);
+StepDescriptions::Segment StepDescriptions::makeSegment(func::FuncOp func) const {
+  Segment segment{std::make_shared<SegmentCommands>(func, open.find(func)->second), {}};
+  for (ArrayRef<Operation *> command : segment.commands->commands)
+    segment.callSeconds.push_back(callSeconds(command, costs));
+  return segment;
+}
+
+SegmentDescription StepDescriptions::describe(func::FuncOp func, Segment &segment,
+                                              const RecomputePlan &recompute) {
+  auto rules = std::make_unique<RecomputeRules>(makeRules(func, segment, recompute));
+  SegmentMemory memory(segment.commands, *rules, symbols);
   if (isForCuda)
     layRowsApart(memory);
   std::vector<double> seconds;
-  for (ArrayRef<Operation *> command : memory.commands)
-    seconds.push_back(secondsOf(command, memory, costs));
+  for (auto [command, called] : llvm::zip_equal(memory.commands(), segment.callSeconds))
+    seconds.push_back(called + kernelSeconds(command, memory, costs));
   std::vector<LossPieces> losses = findLossPieces(func, memory);
   std::vector<ForwardChoice> forward = ForwardChoices(memory, *rules, costs).choices;
   return {
@@ -111,10 +126,10 @@ const StepDescription &StepDescriptions::of(const RecomputePlan &recompute) {
   StepDescription &described = known->second;
   if (!isNew)
     return described;
-  for (func::FuncOp func : segments)
-    described.segments.push_back(describe(func, recompute));
-  if (isOfGroups)
-    for (const auto &[func, narrow] : narrowValues)
-      described.numGroups = std::max<int64_t>(described.numGroups, narrow.size());
+  for (auto &[func, segment] : segments) {
+    described.segments.push_back(describe(func, segment, recompute));
+    if (isOfGroups)
+      described.numGroups = std::max<int64_t>(described.numGroups, segment.narrow.size());
+  }
   return described;
 }

@@ -3,9 +3,10 @@
 // One step is solved as several problems: with groups of two narrow values recomputed, of four and so on,
 // with collectives under way beside compute and without, so that nothing is ahead. What its commands are, how
 // long they take, what lies in memory and from what it could be recomputed is the same in those of one plan
-// of recomputation: it is described once, and each problem begins with a copy of its memory. Example: of a
-// step that does not fit, cheap ops and strides of 2, 4 and 8 are tried, each twice: eight problems, four
-// descriptions.
+// of recomputation: it is described once, and each problem begins with a copy of its memory. What no such
+// plan decides is the same in all descriptions (SegmentCommands). Example: of a step that does not fit, cheap
+// ops and strides of 2, 4 and 8 are tried, each twice: eight problems, four descriptions, one list of
+// commands.
 //
 //===---------------------------------------------------------------------------===//
 #ifndef DS_LIB_PASSES_RESIDENT_STEPDESCRIPTION_H
@@ -66,15 +67,21 @@ public:
   const StepDescription &of(const RecomputePlan &recompute);
 
 private:
-  RecomputeRules makeRules(func::FuncOp func, const RecomputePlan &recompute);
-  SegmentDescription describe(func::FuncOp func, const RecomputePlan &recompute);
+  /// What a segment is whatever may be recomputed.
+  struct Segment {
+    std::shared_ptr<const SegmentCommands> commands;
+    std::vector<double> callSeconds; ///< of each of its moments; 0 of kernels, which take what they move
+    SmallVector<Value> narrow = {};  ///< where groups were asked for
+  };
+  Segment makeSegment(func::FuncOp func) const;
+  RecomputeRules makeRules(func::FuncOp func, Segment &segment, const RecomputePlan &recompute);
+  SegmentDescription describe(func::FuncOp func, Segment &segment, const RecomputePlan &recompute);
 
   const OpenSegments &open;
   const SymbolTable symbols;
   const ValueCosts costs;
   const bool isForCuda;
-  SmallVector<func::FuncOp> segments; ///< that a step runs
-  llvm::MapVector<func::FuncOp, SmallVector<Value>> narrowValues;
+  llvm::MapVector<func::FuncOp, Segment> segments;            ///< that a step runs
   std::map<std::optional<int64_t>, StepDescription> byStride; ///< of groups; others have none
 };
 

@@ -62,14 +62,14 @@ void StepProblem::addSegment(const SegmentDescription &described) {
   segments.push_back({described.func, described.rules.get(), described.memory, live.getMoments(),
                       double(runsPerStep(described.func)), described.seconds, described.losses});
   const StepSegment &segment = segments.back();
-  for (auto [command, taken] : llvm::zip_equal(segment.memory.commands, segment.seconds)) {
+  for (auto [command, taken] : llvm::zip_equal(segment.memory.commands(), segment.seconds)) {
     const double seconds = segment.runs * taken;
     problem.resources[kCompute] += seconds;
     if (usesHost())
       for (uint32_t way : {kStoring, kLoading, kCopying})
         problem.resources[way] += isBeside(getWork(command.front()), way) ? 0 : seconds;
   }
-  live.addMoments(segment.memory.commands.size() + 1);
+  live.addMoments(segment.memory.commands().size() + 1);
   delayCollectives(*this);
   holdValues(segment, costs, live);
 }
