@@ -94,9 +94,10 @@ Value Destinations::lastInPlaceOf(Value value) {
 }
 
 Destination Destinations::find(Value value, unsigned now) {
+  const Value made = value;
   value = lastInPlaceOf(value); // a gradient that all layers add to goes to where the last leaves it
   if (FlatSymbolRefAttr state = becomesState(func, value))
-    if (mayReplaceState(state, value, now, table.ofState(state)))
+    if (mayReplaceState(state, made, now, table.ofState(state)))
       return table.ofState(state);
   for (OpOperand &use : value.getUses()) {
     if (auto concat = dyn_cast<ConcatOp>(use.getOwner()))

@@ -41,6 +41,39 @@ module attributes {ds.phase = #ds.phase<resident>} {
     return %n : tensor<4x4xf32>
   }
 
+  // Pieces of a loss and what is tied to it add one after the other, the first to what the state has: all of them where that is.
+  // CHECK-LABEL: func.func @chain
+  // CHECK-SAME: %[[X:[a-z0-9]+]]: {{.*}}"x"}, %[[G:[a-z0-9]+]]: {{.*}}@w.grad}
+  // CHECK-NOT: ds.alloc
+  // CHECK: ds.call matmul(%[[X]], %[[X]], %[[G]]) writes [2]
+  // CHECK-NEXT: ds.call matmul(%[[X]], %[[X]], %[[G]]) writes [2]
+  // CHECK-NEXT: return
+  func.func @chain(%x: tensor<4x4xf32> {ds.input = "x"}, %g: tensor<4x4xf32> {ds.state = @w.grad}) -> (tensor<4x4xf32> {ds.state = @w.grad})
+      attributes {ds.segment = #ds.segment<forward, backward>} {
+    %s = ds.matmul %x, %x into(%g) {ds.work = #ds.work<backward>} : tensor<4x4xf32>, tensor<4x4xf32> into tensor<4x4xf32> -> tensor<4x4xf32>
+    %t = ds.matmul %x, %x into(%s) {ds.work = #ds.work<backward>} : tensor<4x4xf32>, tensor<4x4xf32> into tensor<4x4xf32> -> tensor<4x4xf32>
+    return %t : tensor<4x4xf32>
+  }
+
+  // What the state had is read behind the first of them: they add to a copy.
+  // CHECK-LABEL: func.func @read_behind
+  // CHECK-SAME: %[[X:[a-z0-9]+]]: {{.*}}"x"}, %[[W:[a-z0-9]+]]: {{.*}}@w}, %[[G:[a-z0-9]+]]: {{.*}}@w.grad}
+  // CHECK: %[[OWN:.*]] = ds.alloc
+  // CHECK: ds.call copy(%[[G]], %[[OWN]])
+  // CHECK: ds.call matmul(%[[X]], %[[X]], %[[OWN]]) writes [2]
+  // CHECK: ds.launch @{{.*}} ins(%[[W]], %[[G]]) outs(%[[W]])
+  func.func @read_behind(%x: tensor<4x4xf32> {ds.input = "x"}, %w: tensor<4x4xf32> {ds.state = @w}, %g: tensor<4x4xf32> {ds.state = @w.grad})
+      -> (tensor<4x4xf32> {ds.state = @w}, tensor<4x4xf32> {ds.state = @w.grad}) attributes {ds.segment = #ds.segment<forward, backward>} {
+    %s = ds.matmul %x, %x into(%g) {ds.work = #ds.work<backward>} : tensor<4x4xf32>, tensor<4x4xf32> into tensor<4x4xf32> -> tensor<4x4xf32>
+    %n = ds.fused(%w, %g) {ds.work = #ds.work<backward>} : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32> {
+    ^bb0(%a: tensor<4x4xf32>, %b: tensor<4x4xf32>):
+      %d = ds.sub %a, %b : tensor<4x4xf32>
+      ds.yield %d : tensor<4x4xf32>
+    }
+    %t = ds.matmul %x, %x into(%s) {ds.work = #ds.work<backward>} : tensor<4x4xf32>, tensor<4x4xf32> into tensor<4x4xf32> -> tensor<4x4xf32>
+    return %n, %t : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+
   // One of the host that was loaded for the product goes back to its own place, and what is made of it for the device takes that
   // again: the host has no other memory for either.
   // CHECK-LABEL: func.func @loaded
