@@ -53,7 +53,8 @@ inline constexpr Word<Space> kSpaces[] = {
 
 inline constexpr Word<CollectiveKind> kCollectives[] = {{"all_gather", CollectiveKind::AllGather},
                                                         {"reduce_scatter", CollectiveKind::ReduceScatter},
-                                                        {"all_reduce", CollectiveKind::AllReduce}};
+                                                        {"all_reduce", CollectiveKind::AllReduce},
+                                                        {"all_to_all", CollectiveKind::AllToAll}};
 
 inline constexpr auto &wordsOf(HadBy) { return kHadBy; }
 inline constexpr auto &wordsOf(KeptFrom) { return kKeptFrom; }

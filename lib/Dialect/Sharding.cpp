@@ -2,7 +2,8 @@
 //
 // The one table of how ops are divided: for each kind of op its factors, and for those that are not
 // themselves on smaller shapes, what a rank does in their place (ShardingParts.cpp). Those of layers stand in
-// ShardingLayers.cpp. No pass names an op to cut it; what is not in the table runs whole on every rank.
+// ShardingLayers.cpp, those of exchanges in ShardingCollectives.cpp. No pass names an op to cut it; what is
+// not in the table runs whole on every rank.
 //
 //===---------------------------------------------------------------------------===//
 #include "ShardingRules.h"
@@ -321,6 +322,7 @@ void mlir::ds::attachShardingRules(MLIRContext &context) {
          GeluGradOp, SinOp, CosOp, FloorOp, NotOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, PowOp, AndOp,
          OrOp, CompareOp, SelectOp, ConvertOp, AccumulateOp>(context);
   attach<Own, ConstantOp, IotaOp, RandomUniformOp, BroadcastOp, ReshapeOp, TransposeOp, SliceOp, PadOp,
-         ConcatOp, SplitOp, ReduceOp, MatmulOp, AttentionOp, AttentionGradOp, EmbeddingOp, EmbeddingGradOp,
-         ConvOp, ConvGradInputOp, ConvGradWeightOp>(context);
+         ConcatOp, SplitOp, ReduceOp, MatmulOp, AttentionOp, AttentionGradOp, CrossEntropyOp,
+         CrossEntropyGradOp, CrossEntropyWithGradOp, EmbeddingOp, EmbeddingGradOp, ConvOp, ConvGradInputOp,
+         ConvGradWeightOp, AllToAllOp, AllGatherOp, LocalShardOp, ReduceScatterOp, AllReduceOp>(context);
 }

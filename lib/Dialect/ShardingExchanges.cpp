@@ -98,6 +98,18 @@ Value mlir::ds::gatherParts(OpBuilder &builder, Location loc, Value part, Ranked
   return fromParts(emit, parts, type, shape);
 }
 
+Value mlir::ds::exchangeParts(OpBuilder &builder, Location loc, Value part, RankedTensorType type,
+                              const Cut &from, const Cut &to, CutRanks ranks) {
+  OpEmitter emit(builder, loc);
+  // What a rank has of a value that is cut both ways is what it sends to one, and gets from one.
+  const RankedTensorType wanted = localType(type, to, ranks.count);
+  const CutShape sent(tensorType(part), to, ranks.count), received(wanted, from, ranks.count);
+  Value parts = partsFirst(emit, part, sent);
+  parts = builder.create<AllToAllOp>(loc, parts.getType(), parts, ranks.axes);
+  return fromParts(emit, emit.reshape(parts, {received.ranks, received.before, received.part}), wanted,
+                   received);
+}
+
 Value mlir::ds::scatterSum(OpBuilder &builder, Location loc, Value addend, const Cut &cut, CutRanks ranks) {
   OpEmitter emit(builder, loc);
   const RankedTensorType type = tensorType(addend), local = localType(type, cut, ranks.count);

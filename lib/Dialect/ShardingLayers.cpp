@@ -1,6 +1,6 @@
 //===- ShardingLayers.cpp - Along which numbers layers can be cut ------------------===//
 //
-// The part of the table in Sharding.cpp that is of products, attention, tables and convolutions.
+// The part of the table in Sharding.cpp that is of products, attention, losses, tables and convolutions.
 //
 //===---------------------------------------------------------------------------===//
 #include "ShardingRules.h"
@@ -127,6 +127,27 @@ static ShardingRule attentionRule(OpT op) {
 }
 ShardingRule mlir::ds::ruleOf(AttentionOp op) { return attentionRule(op); }
 ShardingRule mlir::ds::ruleOf(AttentionGradOp op) { return attentionRule(op); }
+
+/// Rows of a loss, of which those of each rank make an addend. `isSum` says whether what is made of them is a
+/// sum, and no mean of theirs.
+static ShardingRule lossRule(Operation *op, bool isSum) {
+  ShardingRule rule;
+  ShardingFactor rows = makeFactor(op, shapeOf(op->getOperand(0))[0], FactorKind::Sum);
+  for (auto [value, place] : llvm::zip_equal(op->getOperands(), rows.operands))
+    place.dim = tensorType(value).getRank() > 0 ? 0 : -1;
+  for (auto [value, place] : llvm::zip_equal(op->getResults(), rows.results))
+    place.dim = tensorType(value).getRank() > 0 ? 0 : -1;
+  if (isSum)
+    addFactor(rule, std::move(rows));
+  return rule;
+}
+
+// A mean over the rows of a rank is no addend of the mean over all.
+ShardingRule mlir::ds::ruleOf(CrossEntropyOp op) { return lossRule(op, op.getDenominator() != nullptr); }
+ShardingRule mlir::ds::ruleOf(CrossEntropyGradOp op) { return lossRule(op, true); }
+ShardingRule mlir::ds::ruleOf(CrossEntropyWithGradOp op) {
+  return lossRule(op, op.getDenominator() != nullptr);
+}
 
 ShardingRule mlir::ds::ruleOf(EmbeddingOp op) {
   ShardingRule rule;

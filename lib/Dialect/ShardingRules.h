@@ -31,11 +31,21 @@ inline void addFactor(ShardingRule &rule, ShardingFactor factor) {
 ShardingRule ruleOf(MatmulOp op);
 ShardingRule ruleOf(AttentionOp op);
 ShardingRule ruleOf(AttentionGradOp op);
+ShardingRule ruleOf(CrossEntropyOp op);
+ShardingRule ruleOf(CrossEntropyGradOp op);
+ShardingRule ruleOf(CrossEntropyWithGradOp op);
 ShardingRule ruleOf(EmbeddingOp op);
 ShardingRule ruleOf(EmbeddingGradOp op);
 ShardingRule ruleOf(ConvOp op);
 ShardingRule ruleOf(ConvGradInputOp op);
 ShardingRule ruleOf(ConvGradWeightOp op);
+
+// The rules of exchanges along other axes.
+ShardingRule ruleOf(AllToAllOp op);
+ShardingRule ruleOf(AllGatherOp op);
+ShardingRule ruleOf(LocalShardOp op);
+ShardingRule ruleOf(ReduceScatterOp op);
+ShardingRule ruleOf(AllReduceOp op);
 
 /// The op itself on what a rank has, which is all there is to most. Of products, biases that ranks would add
 /// more than once are read by one of them.

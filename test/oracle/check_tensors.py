@@ -1,10 +1,10 @@
 #!/usr/bin/python3
-"""check_tensors.py - train models whose layers several ranks share, and compare each run with one rank.
+"""check_tensors.py - train models whose layers or sequences several ranks share, and compare each run with one rank.
 
-    check_tensors.py --out DIR [--cover | --files] [--only WORD ...] [--fake libds-fake-cuda.so]
+    check_tensors.py --out DIR [--cover | --files] [--sequences] [--only WORD ...] [--fake libds-fake-cuda.so]
 
 Jobs are settings of a table: a family of models, a mesh, a stage of ZeRO, accumulation, a type, what saves memory, dropout, and whether
-norms are cut along the sequence.  One rank runs with as many times the accumulation as there are data-parallel ranks, so that it sees
+norms are cut along the sequence.  With --sequences meshes are those of ranks that share sequences.  One rank runs with as many times the accumulation as there are data-parallel ranks, so that it sees
 the same micro-batches.  Losses of 20 steps in fp32 must be those of one rank to 1e-6 at the first step and 1e-5 over all, in 16 bits
 to a rounding; the same steps are skipped.  --cover takes jobs that have all pairs of settings, without it every job is run;
 DIR/tensors.jsonl gets a line as soon as one is done, and what has one is not done again.
@@ -14,6 +14,7 @@ and shapes; a checkpoint of any mesh is taken up by any other with the same valu
 """
 
 import argparse
+import collections
 import contextlib
 import itertools
 import json
@@ -44,7 +45,9 @@ MODELS = {
     "mlp": None,  # examples/models/mlp.py
 }
 DROPS = {"gpt2": ("resid_pdrop", "embd_pdrop", "attn_pdrop"), "bert": ("hidden_dropout_prob", "attention_probs_dropout_prob")}
-MESHES = {"tp2": (2, 1), "tp4": (4, 1), "tp2-dp2": (2, 2)}  # tensor-parallel and data-parallel ranks
+Mesh = collections.namedtuple("Mesh", "tp dp sp", defaults=(1, 1, 1))  # ranks that share layers, read other samples, share sequences
+MESHES = {"tp2": Mesh(tp=2), "tp4": Mesh(tp=4), "tp2-dp2": Mesh(tp=2, dp=2),
+          "sp2": Mesh(sp=2), "sp4": Mesh(sp=4), "sp2-dp2": Mesh(dp=2, sp=2), "sp2-tp2": Mesh(tp=2, sp=2)}
 TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
          # The first scales are beyond fp16, in the parts of some ranks before those of others.
          "fp16": {"fp16": {"enabled": True, "initial_scale_power": 28, "hysteresis": 1}}}
@@ -52,24 +55,25 @@ TOLERANCE = {"fp32": (1e-6, 1e-5), "bf16": (2 ** -8, 2 ** -6), "fp16": (2 ** -10
 SAVINGS = {"kept": {}, "recompute": {"pipeline": {"activation_checkpoint_interval": 1}},
            "optimizer": {"zero_optimization": {"offload_optimizer": {"device": "cpu"}}},
            "parameters": {"zero_optimization": {"offload_optimizer": {"device": "cpu"}, "offload_param": {"device": "cpu"}}}}
-LEVELS = {"model": tuple(MODELS), "mesh": tuple(MESHES), "stage": (0, 1, 2, 3), "accumulation": (1, 4), "type": tuple(TYPES),
+LAYERS = {"model": tuple(MODELS), "mesh": tuple(mesh for mesh in MESHES if "sp" not in mesh), "stage": (0, 1, 2, 3), "accumulation": (1, 4), "type": tuple(TYPES),
           "saving": tuple(SAVINGS), "dropout": (False, True), "sequence": (None, False, True)}
+SEQUENCES = {**LAYERS, "model": ("gpt2", "llama", "phi3", "gemma2", "bert"), "mesh": tuple(mesh for mesh in MESHES if "sp" in mesh), "sequence": (None,)}
 LEAST_BYTES = 64  # that ranks which share layers exchange in a step: more than a few numbers of norms
 BUCKETS = {"reduce_bucket_size": 5000, "allgather_bucket_size": 5000, "stage3_param_persistence_threshold": 100}
 
 
 def is_possible(job):
     return ((job["saving"] != "parameters" or job["stage"] == 3) and (not job["dropout"] or job["model"] in DROPS)
-            and (job["stage"] in (0, 3) or job["mesh"] == "tp2-dp2"))
+            and (job["stage"] in (0, 3) or MESHES[job["mesh"]].dp * MESHES[job["mesh"]].sp > 1))
 
 
 def pairs_of(job):
     return set(itertools.combinations(sorted((setting, str(level)) for setting, level in job.items()), 2))
 
 
-def all_jobs(levels, is_possible):
-    for values in itertools.product(*levels.values()):
-        job = dict(zip(levels, values))
+def all_jobs(settings, is_possible=is_possible):
+    for levels in itertools.product(*settings.values()):
+        job = dict(zip(settings, levels))
         if is_possible(job):
             yield job
 
@@ -91,6 +95,11 @@ def name_of(job):
     return "-".join(words)
 
 
+def words_of(job):
+    """Those of its name, with the mesh as one: tp2dp2."""
+    return name_of(job).replace(job["mesh"], job["mesh"].replace("-", "")).split("-")
+
+
 def merge(into, more):
     for key, value in more.items():
         if isinstance(value, dict):
@@ -100,13 +109,19 @@ def merge(into, more):
     return into
 
 
-def configuration(tp=1, stage=0, accumulation=1, changes=()):
+def ranks_of(mesh):
+    return mesh.tp * mesh.dp * mesh.sp
+
+
+def configuration(mesh=Mesh(), stage=0, accumulation=1, changes=()):
     config = {"train_micro_batch_size_per_gpu": MICRO, "gradient_accumulation_steps": accumulation, "gradient_clipping": 1.0,
               "optimizer": {"type": "AdamW", "params": {"lr": 1e-3, "weight_decay": 0.01}},
               "scheduler": {"type": "WarmupLR", "params": {"warmup_max_lr": 1e-3, "warmup_num_steps": 5}},
               "zero_optimization": {"stage": stage, **BUCKETS}, "zero_force_ds_cpu_optimizer": False}
-    if tp > 1:
-        config["tensor_parallel"] = {"autotp_size": tp}
+    if mesh.tp > 1:
+        config["tensor_parallel"] = {"autotp_size": mesh.tp}
+    if mesh.sp > 1:
+        config["sequence_parallel_size"] = mesh.sp
     for change in changes:
         merge(config, json.loads(json.dumps(change)))
     return config
@@ -138,8 +153,9 @@ class Model:
             "--emit=program", "-o", base + ".dsx")
         with open(base + ".plan.json") as file:
             sent = json.load(file)["predicted"].get("communication_bytes_by_axes", {})
-        if "tensor_parallel" in config and sum(by_axes.get("tp", 0) for by_axes in sent.values()) < LEAST_BYTES:
-            sys.exit(f"ranks of a layer send {sent}: nothing is cut")
+        for key, axis in ("tensor_parallel", "tp"), ("sequence_parallel_size", "sp"):
+            if key in config and sum(by_axes.get(axis, 0) for by_axes in sent.values()) < LEAST_BYTES:
+                sys.exit(f"ranks along {axis} send {sent}: nothing is cut")
         if self.args.fake:
             fake_cuda.translate(base + ".dsx", self.folder)
             fake_cuda.use(self.args.fake, self.folder, ranks)
@@ -182,11 +198,11 @@ class Jobs:
     def check(self, job):
         """[complaints] about one job."""
         model, name = self.model(job["model"], job["dropout"]), name_of(job)
-        tp, dp = MESHES[job["mesh"]]
+        mesh = MESHES[job["mesh"]]
         sequence = {} if job["sequence"] is None else {"tensor_parallel": {"sequence_parallel": job["sequence"]}}
-        log = model.train(name, configuration(tp, job["stage"], job["accumulation"], [TYPES[job["type"]], SAVINGS[job["saving"]], sequence]),
-                          tp * dp)
-        reference = model.train(name, configuration(accumulation=job["accumulation"] * dp, changes=[TYPES[job["type"]]]), 1)
+        log = model.train(name, configuration(mesh, job["stage"], job["accumulation"], [TYPES[job["type"]], SAVINGS[job["saving"]], sequence]),
+                          ranks_of(mesh))
+        reference = model.train(name, configuration(accumulation=job["accumulation"] * mesh.dp, changes=[TYPES[job["type"]]]), 1)
         found, _ = compare.compare(taken(log), taken(reference), *TOLERANCE[job["type"]])
         for key in "skipped", "loss_scale":
             if [step.get(key) for step in log] != [step.get(key) for step in reference]:
@@ -223,19 +239,18 @@ def taken(log):
     return [step for step in log if not step.get("skipped")]
 
 
-def written(jobs, name):
+def written(jobs, name, meshes):
     """[complaints] about what a model's programs write."""
     model, complaints = jobs.model(name), []
-    meshes = {"one": (1, 1), **MESHES}
     programs, weights = {}, {}
-    for mesh, (tp, dp) in meshes.items():
-        programs[mesh] = model.compile(mesh, configuration(tp, 3 if dp > 1 else 0, 4 // dp), tp * dp)
-    for mesh, (tp, dp) in meshes.items():
+    for mesh, shape in meshes.items():
+        programs[mesh] = model.compile(mesh, configuration(shape, 3 if shape.dp > 1 else 0, 4 // shape.dp), ranks_of(shape))
+    for mesh, shape in meshes.items():
         files = [os.path.join(model.folder, f"{mesh}.{steps}.safetensors") for steps in (0, 4)]
         saves = os.path.join(model.folder, f"{mesh}.saves")
         shutil.rmtree(saves, ignore_errors=True)
-        model.run(programs[mesh], tp * dp, mesh, "--steps", 0, "--save-weights", files[0])
-        log = model.run(programs[mesh], tp * dp, mesh, "--steps", 4, "--save-weights", files[1], "--save", saves, "--save-every", 2,
+        model.run(programs[mesh], ranks_of(shape), mesh, "--steps", 0, "--save-weights", files[0])
+        log = model.run(programs[mesh], ranks_of(shape), mesh, "--steps", 4, "--save-weights", files[1], "--save", saves, "--save-every", 2,
                         "--eval-data", model.data, "--eval-every", 2)
         weights[mesh] = [safetensors_io.load(file) for file in files], log
         (start, end), (first, last) = weights[mesh][0], weights["one"][0]
@@ -246,27 +261,27 @@ def written(jobs, name):
         complaints += [f"{mesh}: {text}" for text in compare.compare(log, weights["one"][1], 1e-6, 1e-5)[0]]
         complaints += [f"{mesh}: evaluation {a['eval_loss']} against {b['eval_loss']} of step {a['step']}" for a, b in zip(log, weights["one"][1])
                        if "eval_loss" in b and not compare.difference(a.get("eval_loss"), b["eval_loss"]) < 1e-5]
-    for (source, _), (target, (tp, dp)) in itertools.product(meshes.items(), meshes.items()):
+    for (source, _), (target, shape) in itertools.product(meshes.items(), meshes.items()):
         origin = os.path.join(model.folder, f"{source}.saves", "step-2")
         saves = os.path.join(model.folder, "resumed.saves")
         shutil.rmtree(saves, ignore_errors=True)
-        model.run(programs[target], tp * dp, "resumed", "--steps", 2, "--resume", origin, "--save", saves)
+        model.run(programs[target], ranks_of(shape), "resumed", "--steps", 2, "--resume", origin, "--save", saves)
         ours, theirs = (checkpoint_io.load(path)[1] for path in (os.path.join(saves, "step-2"), origin))
         complaints += [f"{key} of {source} is read otherwise by {target}" for key in checkpoint_io.differences(ours, theirs)]
-        log = model.run(programs[target], tp * dp, "resumed", "--steps", 4, "--resume", origin)
+        log = model.run(programs[target], ranks_of(shape), "resumed", "--steps", 4, "--resume", origin)
         complaints += [f"{source} to {target}: {text}" for text in compare.compare(log, weights["one"][1][2:], 1e-5, 1e-5)[0]]
     return complaints
 
 
-def sampled(jobs, name):
+def sampled(jobs, name, meshes):
     """[complaints] about texts that meshes write from one checkpoint."""
     model, texts = jobs.model(name), {}
-    for mesh, (tp, dp) in {"one": (1, 1), **MESHES}.items():
-        program = model.compile(f"{mesh}.sample", configuration(tp), tp * dp, "--entry", "logits")
+    for mesh, shape in meshes.items():
+        program = model.compile(f"{mesh}.sample", configuration(shape), ranks_of(shape), "--entry", "logits")
         if mesh == "one":
             weights = os.path.join(model.folder, "sample.safetensors")
             model.run(program, 1, "sample", "--steps", 4, "--save-weights", weights)
-        text = run("ds-run", program, "--ranks", tp * dp, "--weights", weights, "--sample-tokens", "3,5,7", "--length", 12, "--temperature", 3,
+        text = run("ds-run", program, "--ranks", ranks_of(shape), "--weights", weights, "--sample-tokens", "3,5,7", "--length", 12, "--temperature", 3,
                    "--top-k", 20, "--seed", 4)
         texts[mesh] = next(line for line in text.splitlines() if line[0].isdigit())
     return [f"{name}: {mesh} writes {text}, one rank {texts['one']}" for mesh, text in texts.items() if text != texts["one"]]
@@ -277,20 +292,21 @@ def main():
     parser.add_argument("--out", required=True, metavar="DIR")
     parser.add_argument("--cover", action="store_true")
     parser.add_argument("--files", action="store_true")
+    parser.add_argument("--sequences", action="store_true")
     parser.add_argument("--only", nargs="*", default=[], metavar="WORD")
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--fake", metavar="LIBRARY", help="programs for CUDA, on the fake device")
     args = parser.parse_args()
-    jobs = Jobs(args)
+    jobs, settings = Jobs(args), SEQUENCES if args.sequences else LAYERS
     if args.files:
-        names = [name for name in MODELS if not args.only or name in args.only]
-        complaints = [text for name in names for text in written(jobs, name)]
-        complaints += [text for name in ("gpt2", "llama") if name in names for text in sampled(jobs, name)]
+        meshes = {"one": Mesh(), **{mesh: MESHES[mesh] for mesh in settings["mesh"]}}
+        names = [name for name in settings["model"] if not args.only or name in args.only]
+        complaints = [text for name in names for text in written(jobs, name, meshes)]
+        complaints += [text for name in ("gpt2", "llama") if name in names for text in sampled(jobs, name, meshes)]
         finish(complaints, f"{len(names)} models write what one rank writes")
         return
-    every = list(all_jobs(LEVELS, is_possible))
-    wanted = [job for job in (cover(every) if args.cover else every)
-              if all(word in name_of(job).replace("tp2-dp2", "tp2dp2").split("-") for word in args.only)]
+    every = list(all_jobs(settings))
+    wanted = [job for job in (cover(every) if args.cover else every) if all(word in words_of(job) for word in args.only)]
     faults = [f"{name_of(job)}: {text}" for job in wanted for text in jobs.run(job)]
     finish(faults, f"{len(wanted)} jobs train as one rank")
 

@@ -139,6 +139,20 @@ TEST(Placement, LeavesSumsInPartsWhereThatIsAsked) {
   }
 }
 
+TEST(Placement, ExchangesPartsForOthersWhereThatMayBe) {
+  for (bool exchanges : {false, true}) {
+    PlacementProblem problem = makeProblem(4);
+    problem.exchangesParts = exchanges;
+    const uint32_t x = addValue(problem, 160, 160), y = addValue(problem, 160, 160);
+    problem.ops.push_back({{}, {x}, {{{}, {kFirstPart}, 0}}});
+    problem.ops.push_back({{x}, {y}, {{{kFirstPart + 1}, {kFirstPart + 1}, 0}}});
+    const PlacementSolution solution = placeValues(problem);
+    EXPECT_EQ(findMistake(problem, solution), "");
+    // Of a rank's 40 bytes three quarters are those of others, or three times 40 are gathered; and back.
+    EXPECT_NEAR(solution.seconds, 2 * (exchanges ? 30 : 120) * kSecondsPerByte, 1e-9);
+  }
+}
+
 TEST(Placement, KeepsWhatMayNotMove) {
   PlacementProblem problem = makeProblem(2);
   const uint32_t matrix = addMatrix(problem, 1000);

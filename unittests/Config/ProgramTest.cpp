@@ -100,7 +100,7 @@ TEST(Program, RefusesParallelismThatIsNotOfData) {
   EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 ");
   EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2, sequence_parallel: true}", 2), "");
   EXPECT_EQ(keys("tensor_parallel: {tp: {tp_size: 2}}", 4), "");
-  EXPECT_EQ(keys("sequence_parallel_size: 2", 2), "sequence_parallel_size=2 ");
+  EXPECT_EQ(keys("sequence_parallel_size: 2, seq_parallel_communication_data_type: 'bf16'", 2), "");
   // Lamb needs whole parameters: on one rank.
   const char *lamb = "optimizer: {type: 'Lamb'}, zero_allow_untested_optimizer: true, "
                      "zero_optimization: {stage: 1}";
@@ -164,8 +164,6 @@ TEST(Program, PartitionsOfNoEffectSayWhy) {
 
 TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
   const OffBlock cases[] = {
-      {"seq_parallel_communication_data_type: 'bf16'", "seq_parallel_communication_data_type",
-       "sequences are not divided among ranks", "sequence_parallel_size: 2", 2},
       {"pipeline: {virtual_stages: 2}", "pipeline.virtual_stages", "there is one pipeline stage",
        "zero_optimization: {stage: 1}, pipeline: {stages: 2, virtual_stages: 2}", 2},
       {"tensor_parallel: {injection_policy_tuple: ['x']}", "tensor_parallel.injection_policy_tuple",
@@ -195,6 +193,8 @@ TEST(Program, KeysOfABlockThatIsOffRefuseNothing) {
     EXPECT_THAT(noticesOf(off), HasSubstr("has no effect here: " + std::string(block.why)));
     EXPECT_FALSE(refusedForProgram(*on).empty()) << block.on;
   }
+  EXPECT_THAT(noticesOf(readMembers("seq_parallel_communication_data_type: 'bf16'")),
+              HasSubstr("has no effect here: sequences are not divided among ranks"));
   // The switches themselves say nothing where they are off.
   Result<Config> config =
       readMembers("sequence_parallel_size: 1, pipeline: {stages: 1}, tensor_parallel: {autotp_size: 1}, "

@@ -264,6 +264,20 @@ TEST(Training, ZeroReachesTheOptions) {
   EXPECT_FALSE(options.communicationType);
 }
 
+TEST(Training, GradientsOfSequencesAreExchangedInATypeOfTheirOwn) {
+  auto typeOf = [](const std::string &more) {
+    const std::string text =
+        R"({"train_batch_size": 2, "communication_data_type": "fp16", "bf16": {"enabled": true},
+                                "sequence_parallel_size": 2)" +
+        more + "}";
+    auto config = ::ds::config::readConfig({.path = "test.json", .text = text, .sets = {}, .ranks = 2});
+    EXPECT_TRUE(bool(config)) << (config ? "" : config.error().message);
+    return config ? trainingFromConfig(*config, {}).communicationType : std::nullopt;
+  };
+  EXPECT_EQ(typeOf(""), FloatKind::F32);
+  EXPECT_EQ(typeOf(R"(, "seq_parallel_communication_data_type": "bf16")"), FloatKind::BF16);
+}
+
 TEST(Training, AutoLeavesSizesOpen) {
   ShardingOptions open = fromConfig(R"({"train_batch_size": 1,
       "zero_optimization": {"stage": 3, "reduce_bucket_size": "auto", "allgather_bucket_size": "auto", "sub_group_size": "auto",

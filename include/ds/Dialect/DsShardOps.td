@@ -14,7 +14,8 @@ def Ds_MeshOp : Ds_Op<"mesh", [Symbol]> {
 
     What axes are for stands in sets, so that no pass knows a name: along `samples` ranks read other samples, along
     `zero` they divide what ZeRO divides, along `stages` they run other parts of the model, along `tensors` other parts of
-    each layer, of the same samples. A set that is not there is empty. A module without a mesh is one rank's.
+    each layer, of the same samples. Along axes of `zero` that are not of `samples` ranks have other parts of each sequence. A
+    set that is not there is empty. A module without a mesh is one rank's.
 
     Constraints:
     - (C1) every size is at least 1, there is one for each name, and ranks can be counted in 32 bits.

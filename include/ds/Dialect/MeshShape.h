@@ -18,6 +18,9 @@ struct MeshShape {
 
   /// Ranks along `zero`.
   int64_t countZeroRanks() const { return mesh.size(zero); }
+  /// The axes along which ranks read the same samples and yet divide what ZeRO divides: each has a part of
+  /// the sequences.
+  ::ds::rt::AxisSet sequences() const { return zero - samples; }
   /// Ranks that share each layer.
   int64_t countTensorRanks() const { return mesh.size(tensors); }
   bool operator==(const MeshShape &) const = default;

@@ -125,6 +125,9 @@ Value takePart(OpBuilder &builder, Location loc, Value whole, const Cut &cut, Cu
 /// The whole of which each rank has `part`.
 Value gatherParts(OpBuilder &builder, Location loc, Value part, RankedTensorType type, const Cut &cut,
                   CutRanks ranks);
+/// What a rank has of a value that is cut `to`, where each has `part` of what is cut `from`.
+Value exchangeParts(OpBuilder &builder, Location loc, Value part, RankedTensorType type, const Cut &from,
+                    const Cut &to, CutRanks ranks);
 /// This rank's part of the sum of what ranks have.
 Value scatterSum(OpBuilder &builder, Location loc, Value addend, const Cut &cut, CutRanks ranks);
 /// `value`, which all have, on the first rank, and zeros on the others: addends of it.

@@ -11,6 +11,9 @@ include "mlir/Pass/PassBase.td"
 def ShardTensors : Pass<"ds-shard-tensors", "::mlir::ModuleOp"> {
   let summary = "Divides the layers of a step among ranks, as costs say and configurations ask";
   let description = [{
+    Ranks that divide what ZeRO divides and read the same samples (`zero` without `samples` of `ds.mesh`) share sequences: each
+    has some tokens of each sample, and parameters whole. What follows is done along these axes first, then along `tensors`.
+
     The ranks along `tensors` of `ds.mesh` run the same functions on the same samples, each on parts of parameters and
     activations. Which parts follows from the graph alone: each op says along which numbers it can be cut
     (`ShardingOpInterface`), and a solver finds the form in which each value is held so that work and exchanges take the least
@@ -19,7 +22,10 @@ def ShardTensors : Pass<"ds-shard-tensors", "::mlir::ModuleOp"> {
     Requires: phase step, with updates that are not decomposed.
 
     Ensures:
-    - With one rank along `tensors` nothing changes.
+    - With one rank along these axes nothing changes.
+    - Where sequences are shared, rows are exchanged for heads around attention by `ds.all_to_all`; key heads that ranks do
+      not divide are repeated first. Losses are divided by the targets of all rows. Fails, and names what would do, where
+      ranks divide neither lengths nor heads.
     - Functions have one text for all ranks. Values that are cut have the sizes of one rank's part; what is not read as it is
       held is exchanged, once for all that read it so: `ds.all_reduce` of addends, `ds.all_gather` and `ds.reduce_scatter` of
       parts, along dimension 0, behind or before a transposition where another dimension is cut.

@@ -23,13 +23,14 @@ struct Exchange {
   int count = 0;
 };
 
-Exchange exchange(Form from, Form to) {
+Exchange exchange(const PlacementProblem &problem, Form from, Form to) {
   const bool isToWhole = to == kWhole || to == kCopy;
   if (from == to || from == kWhole || from == kCopy)
     return {};
   if (from == kAddends)
     return isToWhole ? Exchange{2, 1} : Exchange{1, 1};
-  return {1, 1}; // parts are gathered, and taken in another way where they are to be others
+  // Parts are gathered, and taken in another way where they are to be others and are not exchanged for these.
+  return {problem.exchangesParts && isPart(to) ? 1 / problem.ranks : 1, 1};
 }
 
 /// How the gradient of what is read in `form` arrives.
@@ -335,9 +336,9 @@ double exchangeSeconds(const PlacementProblem &problem, const PlacedValue &value
     return std::numeric_limits<double>::infinity();
   const bool isWhole = form == kWhole || form == kCopy;
   const bool isThere = held == kWhole || (made & (bitOf(kWhole) | bitOf(kCopy))); // the whole
-  const Exchange forward = isThere ? Exchange{} : exchange(held, form);
+  const Exchange forward = isThere ? Exchange{} : exchange(problem, held, form);
   const Exchange backward =
-      value.gradientBytes > 0 ? exchange(gradientOf(form), wantedGradient(held)) : Exchange{};
+      value.gradientBytes > 0 ? exchange(problem, gradientOf(form), wantedGradient(held)) : Exchange{};
   const double perByte = (problem.ranks - 1) / problem.ranks * problem.secondsPerByte;
   auto seconds = [&](const Exchange &exchange, double bytes) {
     const bool isSum = exchange.share > 1;

@@ -134,10 +134,10 @@ static std::string nameOf(Operation *op) {
   return op && !isa<func::ReturnOp>(op) ? op->getName().stripDialect().str() : std::string();
 }
 
-std::vector<SharedExchange> mlir::ds::describeExchanges(const SegmentStates &segment) {
+std::vector<SharedExchange> mlir::ds::describeExchanges(const SegmentStates &segment, AxesAttr axes) {
   std::vector<SharedExchange> all;
   for (Operation &op : segment.getBody()) {
-    if (!isExchange(&op))
+    if (!isExchange(&op) || cast<CollectiveOpInterface>(op).getAxes() != axes)
       continue;
     Operation *maker = makerOf(op.getOperand(0));
     SharedExchange one;

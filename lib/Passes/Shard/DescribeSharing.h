@@ -14,8 +14,8 @@ SharedLayers describeSharing(const SegmentStates &segment, const TensorCuts &cut
                              const TensorPlacement &placement, const SettledStates &settled,
                              const DenseMap<StringAttr, AllowedCuts> &allowed, int64_t ranks);
 
-/// The exchanges of a segment that has been rewritten.
-std::vector<SharedExchange> describeExchanges(const SegmentStates &segment);
+/// The exchanges along `axes` of a segment that has been rewritten.
+std::vector<SharedExchange> describeExchanges(const SegmentStates &segment, AxesAttr axes);
 
 } // namespace mlir::ds
 

@@ -1,14 +1,16 @@
-//===- ShardTensors.cpp - Layers cut among ranks ------------------------------------===//
+//===- ShardTensors.cpp - Sequences and layers cut among ranks ------------------------===//
 //
-// The parts of tensor parallelism: where values could be cut (TensorCuts.h), how ranks hold them
+// The parts of sequence and tensor parallelism: where values could be cut (TensorCuts.h), how ranks hold them
 // (TensorPlacement.h), and the segments as one rank runs them (TensorPartition.h). Parameters are settled by
-// the segment that updates; the others follow.
+// the segment that updates; the others follow. Each is found along its own axes: first who has which rows,
+// with parameters whole, then how the ranks that have the same rows share what is left.
 //
 //===---------------------------------------------------------------------------===//
 #include "DescribeSharing.h"
 #include "IndexLimits.h"
 #include "OpenLoss.h"
 #include "PadClasses.h"
+#include "ShareSequences.h"
 #include "TensorPartition.h"
 
 #include "ds/Dialect/MeshShape.h"
@@ -81,6 +83,12 @@ static SmallVector<TensorCuts::Alike> findParameters(SegmentStates &segment,
   return llvm::map_to_vector(found, [](auto &entry) { return entry.second; });
 }
 
+static CutSeeds seedsOf(const PlacementSettings &settings) {
+  if (settings.sharesSequences)
+    return CutSeeds::Sequences;
+  return settings.rows == PlacementSettings::Rows::Whole ? CutSeeds::Layers : CutSeeds::LayersAndRows;
+}
+
 namespace {
 struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
   using ShardTensorsBase::ShardTensorsBase;
@@ -90,39 +98,65 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
     if (failed(requirePhase(getOperation(), getArgument(), Phase::Step)))
       return signalPassFailure();
     const MeshShape shape = getMeshShape(module);
-    const ::ds::rt::AxisSet axes = shape.tensors;
-    if (shape.mesh.size(axes) > 1 && failed(shard(module, shape, axes)))
+    if (failed(shard(module, shape, shape.sequences(), /*sharesSequences=*/true)) ||
+        failed(shard(module, shape, shape.tensors, /*sharesSequences=*/false)))
       signalPassFailure();
   }
 
-  LogicalResult shard(ModuleOp module, const MeshShape &shape, ::ds::rt::AxisSet axes) {
+  LogicalResult shard(ModuleOp module, const MeshShape &shape, ::ds::rt::AxisSet axes, bool sharesSequences) {
+    if (shape.mesh.size(axes) == 1)
+      return success();
     FailureOr<cost::Rates> rates = readRates(module);
     if (failed(rates))
       return failure();
     const CutRanks ranks{nameAxes(module.getContext(), shape.mesh, axes), shape.mesh.size(axes)};
     PlacementSettings settings;
     settings.ranks = ranks.count;
+    settings.sharesSequences = sharesSequences;
     const std::optional<bool> asked = getTraining(module).tensors.sequenceParallel;
-    settings.rows = !asked   ? PlacementSettings::Rows::Chosen
-                    : *asked ? PlacementSettings::Rows::Cut
-                             : PlacementSettings::Rows::Whole;
+    settings.rows = sharesSequences || !asked ? PlacementSettings::Rows::Chosen
+                    : *asked                  ? PlacementSettings::Rows::Cut
+                                              : PlacementSettings::Rows::Whole;
     readRatesInto(settings, *rates);
     keepIndexLimits(module);
-    const DenseMap<int64_t, int64_t> existing = padClasses(module, ranks.count);
-    SymbolTable symbols(module);
+    const DenseMap<int64_t, int64_t> existing =
+        sharesSequences ? DenseMap<int64_t, int64_t>() : padClasses(module, ranks.count);
     SettledStates settled;
-    SmallVector<func::FuncOp> segments(module.getOps<func::FuncOp>());
-    llvm::stable_sort(segments, [](func::FuncOp a, func::FuncOp b) {
-      return SegmentAttr::of(a).does(Work::Update) > SegmentAttr::of(b).does(Work::Update);
-    });
-    for (func::FuncOp func : segments)
-      if (failed(shardSegment(func, symbols, settings, ranks, settled, existing)))
-        return failure();
+    if (failed(shardSegments(module, settings, ranks, settled, existing)))
+      return failure();
+    SymbolTable symbols(module);
     for (auto state : module.getOps<StateOp>())
       if (std::optional<Cut> cut = cutOfState(symbols, settled, state.getSymNameAttr()))
         cutState(state, *cut, ranks);
       else if (settled.addends.lookup(state.getSymNameAttr()))
-        state.setAddendsAttr(ranks.axes);
+        addAddends(state, shape, axes);
+    return success();
+  }
+
+  /// Lets ranks along `axes` too make addends of a parameter's gradient.
+  static void addAddends(StateOp state, const MeshShape &shape, ::ds::rt::AxisSet axes) {
+    if (AxesAttr known = state.getAddendsAttr())
+      axes = axes | MeshOp::lookup(state).find(known);
+    state.setAddendsAttr(nameAxes(state.getContext(), shape.mesh, axes));
+  }
+
+  LogicalResult shardSegments(ModuleOp module, const PlacementSettings &settings, CutRanks ranks,
+                              SettledStates &settled, const DenseMap<int64_t, int64_t> &existing) {
+    SymbolTable symbols(module);
+    SmallVector<func::FuncOp> segments(module.getOps<func::FuncOp>());
+    llvm::stable_sort(segments, [](func::FuncOp a, func::FuncOp b) {
+      return SegmentAttr::of(a).does(Work::Update) > SegmentAttr::of(b).does(Work::Update);
+    });
+    for (func::FuncOp func : segments) {
+      if (settings.sharesSequences && failed(checkSequences(func, ranks.count)))
+        return failure();
+      if (settings.sharesSequences)
+        openSequences(func, ranks.count);
+      else
+        openLosses(func, existing);
+      if (failed(shardSegment(func, symbols, settings, ranks, settled)))
+        return failure();
+    }
     return success();
   }
 
@@ -135,33 +169,30 @@ struct ShardTensors : mlir::ds::impl::ShardTensorsBase<ShardTensors> {
   }
 
   LogicalResult shardSegment(func::FuncOp func, SymbolTable &symbols, PlacementSettings settings,
-                             CutRanks ranks, SettledStates &settled,
-                             const DenseMap<int64_t, int64_t> &existing) {
-    openLosses(func, existing);
+                             CutRanks ranks, SettledStates &settled) {
     SegmentStates segment(func);
     settings.trains = segment.does(Work::Backward);
     auto lookup = [&](StringAttr name) { return name ? symbols.lookup<StateOp>(name) : StateOp(); };
-    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count,
-                          settings.rows != PlacementSettings::Rows::Whole);
+    const TensorCuts cuts(func, findParameters(segment, lookup), ranks.count, seedsOf(settings));
     DenseMap<StringAttr, AllowedCuts> allowed;
     const bool isFirst = settled.parameters.empty(); // the others follow it
-    if (isFirst)
+    if (isFirst && !settings.sharesSequences)
       allowed = readSpecs(segment, cuts, getTraining(func->getParentOfType<ModuleOp>()).tensors);
     TensorPlacement placement(segment, cuts, settings, allowed);
     if (failed(placement.solve(lookup, settled)))
       return failure();
     if (remarks)
-      func.emitRemark("@") << func.getSymName() << ": " << placement.getForwardSeconds() * 1e6
+      func.emitRemark("@") << func.getSymName() << ": " << placement.getOutcome().forwardSeconds * 1e6
                            << " us of exchanges and work in forward by the search, which "
-                           << (placement.isExact() ? "is exact" : "dropped states");
+                           << (placement.getOutcome().isExact ? "is exact" : "dropped states");
     auto cutOf = [&](StringAttr name) { return cutOfState(symbols, settled, name); };
     std::optional<SharedLayers> shared;
-    if (isFirst)
+    if (isFirst && !settings.sharesSequences)
       shared = describeSharing(segment, cuts, placement, settled, allowed, ranks.count);
     TensorPartition(segment, cuts, placement, ranks, cutOf).run();
     segment.finish();
     if (shared) {
-      shared->exchanges = describeExchanges(segment);
+      shared->exchanges = describeExchanges(segment, ranks.axes);
       changeDecisions(func->getParentOfType<ModuleOp>(),
                       [&](Decisions &decisions) { decisions.shared = std::move(shared); });
     }

@@ -8,12 +8,21 @@
 using namespace mlir;
 using namespace mlir::ds;
 
-TensorCuts::TensorCuts(func::FuncOp func, ArrayRef<Alike> parameters, int64_t ranks, bool rows)
+TensorCuts::TensorCuts(func::FuncOp func, ArrayRef<Alike> parameters, int64_t ranks, CutSeeds seeds)
     : ranks(ranks) {
   for (Operation &op : func.getBody().front())
     if (auto sharding = dyn_cast<ShardingOpInterface>(op))
       rules.try_emplace(&op, sharding.getShardingRule());
-  seed(func, parameters, rows);
+  if (seeds == CutSeeds::Sequences)
+    seedSequences(func);
+  else
+    seedLayers(func, parameters, seeds == CutSeeds::LayersAndRows);
+  spreadAll();
+  if (seeds == CutSeeds::Sequences)
+    addHeads(func);
+}
+
+void TensorCuts::spreadAll() {
   while (!open.empty()) {
     auto [value, cut] = open.pop_back_val();
     for (Value other : alike.lookup(value))
@@ -48,13 +57,44 @@ void TensorCuts::add(Value value, const Cut &cut) {
   open.push_back({value, cut});
 }
 
-/// Whether `value` is a forward activation whose dimension 1 can be a sequence: [batch, sequence, width].
-static bool hasRows(Value value) {
+bool mlir::ds::hasRows(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.getRank() == 3 && isFloatTensor(value) && isForward(value.getDefiningOp());
 }
 
-void TensorCuts::seed(func::FuncOp func, ArrayRef<Alike> parameters, bool rows) {
+/// What attention reads and makes is [batch, sequence, heads, width], keys and values of another sequence
+/// too.
+void TensorCuts::seedSequences(func::FuncOp func) {
+  if (func.getBody().getOps<AttentionOp>().empty())
+    return seedRows(func);
+  constexpr int64_t kSequence = 1;
+  auto isOfHeads = [](Value value) { return isFloatTensor(value) && tensorType(value).getRank() == 4; };
+  for (Operation &op : func.getBody().front()) {
+    if (!isa<AttentionOp, AttentionGradOp>(op))
+      continue;
+    const Value mask =
+        isa<AttentionOp>(op) ? cast<AttentionOp>(op).getMask() : cast<AttentionGradOp>(op).getMask();
+    for (Value operand : op.getOperands())
+      if (operand != mask && isOfHeads(operand))
+        add(operand, {kSequence});
+    for (Value result : llvm::make_filter_range(op.getResults(), isOfHeads))
+      add(result, {kSequence});
+  }
+}
+
+/// Heads of attention's own operands and results: sequences are exchanged for heads right there, so that
+/// nothing else is cut by them.
+void TensorCuts::addHeads(func::FuncOp func) {
+  constexpr int64_t kHeads = 2;
+  for (Operation &op : func.getBody().front())
+    if (isa<AttentionOp, AttentionGradOp>(op))
+      for (const ShardingFactor &factor : ruleOf(&op).factors)
+        if (factor.operands.front().dim == kHeads && Blocks().divide(factor.size, ranks))
+          spread(&op, factor, {});
+  open.clear();
+}
+
+void TensorCuts::seedLayers(func::FuncOp func, ArrayRef<Alike> parameters, bool rows) {
   for (const Alike &values : parameters) {
     for (Value value : values)
       llvm::append_range(alike[value], values);
@@ -68,10 +108,14 @@ void TensorCuts::seed(func::FuncOp func, ArrayRef<Alike> parameters, bool rows) 
     add(op.getKey(), {kHeads});
   });
   if (rows)
-    for (Operation &op : func.getBody().front())
-      for (Value result : op.getResults())
-        if (hasRows(result))
-          add(result, {1});
+    seedRows(func);
+}
+
+void TensorCuts::seedRows(func::FuncOp func) {
+  for (Operation &op : func.getBody().front())
+    for (Value result : op.getResults())
+      if (hasRows(result))
+        add(result, {1});
 }
 
 /// All that has a place in `factor`, of which `blocks` are cut.

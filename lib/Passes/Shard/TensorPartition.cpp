@@ -77,6 +77,9 @@ Value TensorPartition::exchange(Value value, Form held, Form form) {
     return onFirstRank(builder, loc, readAs(value, analysis::kWhole), ranks);
   const bool isToPart = form >= analysis::kFirstPart;
   const bool isThere = held == analysis::kWhole || locals[value].made.count(analysis::kWhole);
+  if (isToPart && !isThere && held >= analysis::kFirstPart && placement.exchangesParts())
+    return exchangeParts(builder, loc, own, type, placement.cutOf(value, held), placement.cutOf(value, form),
+                         ranks);
   if (isToPart && (isThere || held >= analysis::kFirstPart))
     return takePart(builder, loc, readAs(value, analysis::kWhole), placement.cutOf(value, form), ranks);
   if (held == analysis::kAddends)

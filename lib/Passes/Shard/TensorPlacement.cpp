@@ -126,6 +126,8 @@ void TensorPlacement::addSource(Draft &draft, Value value) {
   auto mayBe = [&](std::optional<Cut> cut) {
     if (known != settled->parameters.end())
       return known->second == cut;
+    if (settings.sharesSequences)
+      return !cut;
     if (asked == allowed.end())
       return true;
     return cut ? llvm::is_contained(asked->second.cuts, *cut) : asked->second.whole;
@@ -211,6 +213,10 @@ Form TensorPlacement::formOf(Value value, const FactorDim &place, const Sharding
                                                                                      : analysis::kWhole;
 }
 
+/// To have sequences in parts is what ranks along such an axis are there for, whatever exchanges take: how
+/// many times what each rank does whole counts.
+static constexpr double kUndividedWeight = 1e6;
+
 void TensorPlacement::describe(Draft &draft, Operation *op) {
   analysis::PlacedOp described;
   SmallVector<OpWay> own;
@@ -240,7 +246,8 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
     own.push_back(way);
   };
   auto always = [](Form form) { return [form](unsigned) { return form; }; };
-  addWay({}, seconds, always(analysis::kWhole), always(analysis::kWhole));
+  addWay({}, seconds * (settings.sharesSequences ? kUndividedWeight : 1), always(analysis::kWhole),
+         always(analysis::kWhole));
   const ShardingRule &rule = cuts.ruleOf(op);
   if (rule.passesAddends && read.size() == op->getNumOperands())
     addWay({-1, {}, true}, seconds, always(analysis::kAddends), always(analysis::kAddends));
@@ -280,6 +287,7 @@ LogicalResult TensorPlacement::place(Draft &draft) {
   problem.ranks = static_cast<double>(settings.ranks);
   problem.secondsPerByte = settings.secondsPerByte;
   problem.secondsPerExchange = settings.secondsPerExchange;
+  problem.exchangesParts = settings.sharesSequences;
   problem.secondsPerCopied = 2 * settings.memorySecondsPerByte; // read and written
   // One gather before the first layer is worth it, where sums in every norm would come in its place; one in
   // every layer is not.
@@ -295,8 +303,8 @@ LogicalResult TensorPlacement::place(Draft &draft) {
                                : problem.ops[solution.stuckAt].operands.front();
     Operation *op = draft.ops[solution.stuckAt];
     return emitError(op ? op->getLoc() : draft.values[value].getLoc())
-           << "ranks that share layers cannot hold the values of "
-           << (op ? op->getName().getStringRef() : StringRef("a state"))
+           << "ranks that share " << (settings.sharesSequences ? "sequences" : "layers")
+           << " cannot hold the values of " << (op ? op->getName().getStringRef() : StringRef("a state"))
            << " in any way that fits its readers";
   }
   if (std::string mistake = analysis::findMistake(problem, solution); !mistake.empty())

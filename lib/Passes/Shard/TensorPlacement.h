@@ -31,6 +31,7 @@ struct PlacementSettings {
 
   int64_t ranks = 1;
   Rows rows = Rows::Chosen;
+  bool sharesSequences = false;                      ///< and no layers: each rank has all parameters whole
   bool trains = false;                               ///< gradients follow
   double secondsPerByte = 0, secondsPerExchange = 0; ///< of exchanges
   double memorySecondsPerByte = 0;
@@ -46,6 +47,12 @@ struct OpWay {
 
 class TensorPlacement {
 public:
+  /// What the searches say of themselves.
+  struct Outcome {
+    double forwardSeconds = 0; ///< of exchanges and work, by the model; with the gradients' exchanges
+    bool isExact = true;
+  };
+
   /// `allowed` says of some parameters how they may be held.
   TensorPlacement(SegmentStates &segment, const TensorCuts &cuts, const PlacementSettings &settings,
                   const DenseMap<StringAttr, AllowedCuts> &allowed)
@@ -68,9 +75,9 @@ public:
   bool makesAddends(StringAttr parameter) const { return settled->addends.lookup(parameter); }
   /// The parameter whose gradients `state` holds; null where it is no gradient.
   StringAttr parameterOfGradient(StringAttr state) const;
-  /// Seconds of exchanges and work, by the model; of the forward with its gradients' exchanges.
-  double getForwardSeconds() const { return outcome.forwardSeconds; }
-  bool isExact() const { return outcome.isExact; }
+  const Outcome &getOutcome() const { return outcome; }
+  /// Whether parts of one kind are exchanged for those of another without being gathered.
+  bool exchangesParts() const { return settings.sharesSequences; }
 
 private:
   struct Draft;
@@ -101,11 +108,6 @@ private:
   DenseMap<Value, ::ds::analysis::Form> forms; ///< how values are held
   DenseMap<Value, uint32_t> made;              ///< in which forms they are there beside
   DenseMap<Operation *, OpWay> ways;
-  /// What the searches say of themselves.
-  struct Outcome {
-    double forwardSeconds = 0;
-    bool isExact = true;
-  };
   Outcome outcome;
 };
 

@@ -246,7 +246,12 @@ static RecomputeOptions convertRecompute(const config::Config &config) {
 }
 
 /// The element type that gradients are reduced in; none where they keep their own.
-static std::optional<FloatKind> communicationType(const config::Precision &precision) {
+static std::optional<FloatKind> communicationType(const config::Config &config) {
+  const config::Precision &precision = config.precision;
+  if (config.mesh.sp > 1) {
+    const std::string &type = config.find("seq_parallel_communication_data_type")->value;
+    return type == "\"fp16\"" ? FloatKind::F16 : type == "\"bf16\"" ? FloatKind::BF16 : FloatKind::F32;
+  }
   if (!precision.communication || *precision.communication == config::DType::I8)
     return std::nullopt;
   return kindOf(*precision.communication);
@@ -269,7 +274,7 @@ TrainingOptions mlir::ds::trainingFromConfig(const config::Config &config, Array
   options.offload = convertOffload(config);
   options.recompute = convertRecompute(config);
   options.rankReduction = config.sumGradients ? RankReduction::Sum : RankReduction::Mean;
-  options.communicationType = communicationType(config.precision);
+  options.communicationType = communicationType(config);
   options.noDecay.assign(noDecay.begin(), noDecay.end());
   const config::Setting *normalization = config.find("loss_normalization");
   if (normalization && normalization->value == "\"tokens\"")

@@ -14,6 +14,8 @@
 //   addends   part      reduce-scatter    (t-1)/t n       all-gather        (t-1)/t n
 //   part      whole     all-gather        (t-1)/t n       own part          0
 //   part      copy      all-gather        (t-1)/t n       reduce-scatter    (t-1)/t n
+//   part      part      all-gather        (t-1)/t n       all-gather        (t-1)/t n
+//   ... or, where that may be (`exchangesParts`), all-to-all                (t-1)/t^2 n
 //   whole     part      own part          0               all-gather        (t-1)/t n
 //   whole     copy      -                                 all-reduce        2 (t-1)/t n
 //   whole     addends   zeros but on one  0               -
@@ -79,6 +81,9 @@ struct PlacementProblem {
   /// By how much exchanges of parts count more than they take, where values are to be whole between layers
   /// and sums to be made whole: a last resort then.
   double partsWeight = 1;
+  /// What is held in parts of one kind is exchanged for parts of another, of which a rank sends (t-1)/t^2 n,
+  /// and is not gathered for that; its gradient likewise.
+  bool exchangesParts = false;
   double waitsOfSum = 1; ///< how often `secondsPerExchange` counts for a sum that is made whole, 1 or 2
   /// States that are kept from one op to the next at most, the cheapest: more are needed in graphs that are
   /// no chain.
