@@ -31,7 +31,8 @@ def OfferLoss : Pass<"ds-offer-loss", "::mlir::ModuleOp"> {
       weight's gradient in f32 takes.
     - Nothing is offered by logits that something else reads, a product with relu, an accumulator, a transposed left or a batched
       right side, and where anything but conversions, reshapes that keep the columns, and slices of rows, as a shift by one
-      token makes them, stands between product and loss.
+      token makes them, stands between product and loss. Nothing, too, where ranks share sequences and have no equal
+      parts of the rows.
     - With `remarks`, each loss that offers nothing says why.
 
     Of 1600 x 8192 logits in f32:
@@ -53,6 +54,7 @@ def SplitLoss : Pass<"ds-split-loss", "::mlir::ModuleOp"> {
       product's whole input, at least 512.
     - Each chunk is a `ds.matmul` of a piece of the product's rows and a `ds.cross_entropy` over the count of all rows;
       the loss is the sum of the chunks' losses, in row order.
+    - Where ranks share sequences, rows are counted by rank, and each chunk has as many of each rank's part.
     - Conversions between are made chunk by chunk; reshapes and slices are applied to the product's input.
     - `loss_split` of `ds.decisions` says {chunks, rows}. With `remarks`, each loss that is split is reported.
 

@@ -3,6 +3,7 @@
 
 #include "Support/Rows.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/MeshShape.h"
 
 #include "llvm/Support/MathExtras.h"
 
@@ -39,8 +40,25 @@ SmallVector<int64_t> mlir::ds::offerLossRows(const LogitsShape &shape) {
 // What may be made in parts
 //===----------------------------------------------------------------------===//
 
+/// How ranks have the rows of what `match` has found; nothing where they have no equal parts of each
+/// sequence, [sequences, tokens, width], or where not all of its tokens are rows.
+static std::optional<RowParts> findParts(LinearLoss &match) {
+  const MeshShape mesh = getMeshShape(match.loss->getParentOfType<ModuleOp>());
+  const int64_t ranks = mesh.mesh.size(mesh.sequences());
+  if (ranks == 1)
+    return RowParts();
+  Value rows = match.product.getLhs();
+  while (tensorType(rows).getRank() != 3 && rows.getDefiningOp<ReshapeOp>())
+    rows = rows.getDefiningOp()->getOperand(0);
+  const ArrayRef<int64_t> shape = tensorType(rows).getShape();
+  const bool isWhole = shape.size() == 3 &&
+                       shape[0] * shape[1] == tensorType(match.loss.getLogits()).getDimSize(0) &&
+                       llvm::none_of(match.between, [](Operation *op) { return isa<SliceOp>(op); });
+  return isWhole && shape[1] % ranks == 0 ? std::optional(RowParts{shape[0], ranks}) : std::nullopt;
+}
+
 std::optional<LinearLoss> mlir::ds::matchLinearLoss(CrossEntropyOp loss) {
-  LinearLoss match{loss, {}, {}};
+  LinearLoss match{loss, {}, {}, {}};
   Value value = loss.getLogits();
   while (value.hasOneUse()) {
     Operation *op = value.getDefiningOp();
@@ -48,7 +66,9 @@ std::optional<LinearLoss> mlir::ds::matchLinearLoss(CrossEntropyOp loss) {
       bool isLinear = !product.getAccumulator() && product.getEpilogue() == Epilogue::None &&
                       !product.getTransposeLhs() && tensorType(product.getRhs()).getRank() == 2;
       match.product = product;
-      return isLinear ? std::optional(match) : std::nullopt;
+      const std::optional<RowParts> parts = findParts(match);
+      match.parts = parts.value_or(RowParts());
+      return isLinear && parts ? std::optional(match) : std::nullopt;
     }
     if (!op || !(isa<ConvertOp>(op) || keepsColumns(op)))
       return std::nullopt;
@@ -63,7 +83,7 @@ LogitsShape mlir::ds::shapeOf(LinearLoss &match) {
                    product = tensorType(match.product.getResult());
   RankedTensorType weight = tensorType(match.product.getRhs());
   LogitsShape shape;
-  shape.rows = logits.getDimSize(0);
+  shape.rows = logits.getDimSize(0) / match.parts.ranks;
   shape.columns = logits.getDimSize(1);
   shape.width = weight.getNumElements() / shape.columns;
   shape.elementBytes = product.getElementTypeBitWidth() / 8;

@@ -10,19 +10,27 @@
 
 namespace mlir::ds {
 
+/// How ranks that share sequences have the rows of a loss: of each of `sequences`, which lie one after the
+/// other, each of `ranks` has one part.
+struct RowParts {
+  int64_t sequences = 1, ranks = 1;
+};
+
 /// A cross-entropy of a product, and the ops between.
 struct LinearLoss {
   CrossEntropyOp loss;
   MatmulOp product;
   SmallVector<Operation *> between; ///< from the loss up: conversions, and what picks and folds rows
+  RowParts parts;
 };
 
-/// The product that makes the logits, if they can be made in parts: nothing else reads them on the way.
+/// The product that makes the logits, if they can be made in parts: nothing else reads them on the way, and
+/// ranks that share sequences have equal parts of the rows.
 std::optional<LinearLoss> matchLinearLoss(CrossEntropyOp loss);
 
 /// The logits of one loss.
 struct LogitsShape {
-  int64_t rows = 0, columns = 0; ///< tokens, vocabulary
+  int64_t rows = 0, columns = 0; ///< tokens of a rank, vocabulary
   int64_t width = 0;             ///< of the rows that they are computed from
   int64_t elementBytes = 4;      ///< of a logit, in all types in which it is held
   int64_t sumBytes = 0; ///< that chunks need to add up the weight's gradient, beyond the gradient itself

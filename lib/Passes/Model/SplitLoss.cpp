@@ -47,16 +47,47 @@ static Value pickRows(OpBuilder &builder, LinearLoss &match) {
   return rows;
 }
 
-/// `value` cut along its rows, `rows` at a time; the last piece has what is left.
-static ResultRange splitRows(OpBuilder &builder, Location loc, Value value, int64_t rows) {
+/// The rows of `value` by the rank that is to have them: [ranks, rows of one, ...].
+static Value byRank(Emitter &emit, Value value, RowParts parts) {
+  const RankedTensorType type = tensorType(value);
+  const ArrayRef<int64_t> width = type.getShape().drop_front();
+  const int64_t own = type.getDimSize(0) / parts.ranks;
+  SmallVector<int64_t> all = {parts.ranks, own},
+                       apart = {parts.sequences, parts.ranks, own / parts.sequences};
+  all.append(width.begin(), width.end());
+  apart.append(width.begin(), width.end());
+  if (parts.sequences == 1)
+    return emit.reshape(value, all);
+  SmallVector<int64_t> order = dimRange(0, static_cast<int64_t>(apart.size()));
+  std::swap(order[0], order[1]);
+  return emit.reshape(emit.getBuilder().create<TransposeOp>(emit.getLoc(), emit.reshape(value, apart), order),
+                      all);
+}
+
+/// `value` cut along its rows, `rows` of each rank at a time; the last piece has what is left.
+static SmallVector<Value> splitRows(OpBuilder &builder, Location loc, Value value, int64_t rows,
+                                    RowParts parts) {
+  Emitter emit(builder, loc);
+  const bool isShared = parts.ranks > 1;
+  const int64_t dim = isShared ? 1 : 0;
+  if (isShared)
+    value = byRank(emit, value, parts);
   RankedTensorType type = tensorType(value);
   SmallVector<int64_t> shape(type.getShape());
   SmallVector<Type> types;
-  for (int64_t begin = 0; begin < type.getDimSize(0); begin += rows) {
-    shape[0] = std::min(rows, type.getDimSize(0) - begin);
+  for (int64_t begin = 0; begin < type.getDimSize(dim); begin += rows) {
+    shape[dim] = std::min(rows, type.getDimSize(dim) - begin);
     types.push_back(type.clone(shape));
   }
-  return builder.create<SplitOp>(loc, types, value, /*dim=*/0).getPieces();
+  SmallVector<Value> pieces(builder.create<SplitOp>(loc, types, value, dim).getPieces());
+  if (!isShared)
+    return pieces;
+  for (Value &piece : pieces) {
+    SmallVector<int64_t> merged(tensorType(piece).getShape().drop_front());
+    merged[0] *= parts.ranks;
+    piece = emit.reshape(piece, merged);
+  }
+  return pieces;
 }
 
 /// Rank-0 f32: the targets that are not `ignored`. Exact below 2^24, as cross-entropy's own count is.
@@ -74,8 +105,9 @@ static void splitLoss(LinearLoss &match, int64_t rows) {
   Value denominator = loss.getDenominator();
   if (!denominator)
     denominator = countTargets(emit, loss.getTargets(), loss.getIgnoreIndex());
-  ResultRange inputs = splitRows(builder, product.getLoc(), pickRows(builder, match), rows);
-  ResultRange targets = splitRows(builder, loss.getLoc(), loss.getTargets(), rows);
+  SmallVector<Value> inputs =
+      splitRows(builder, product.getLoc(), pickRows(builder, match), rows, match.parts);
+  SmallVector<Value> targets = splitRows(builder, loss.getLoc(), loss.getTargets(), rows, match.parts);
   RankedTensorType productType = tensorType(product.getResult());
   Type read = tensorType(loss.getLogits()).getElementType();
   Value total;

@@ -67,7 +67,7 @@ class Family:
         tp, sp, dp, stage = mesh
         zero = {"stage": stage, "reduce_bucket_size": 3000, "stage3_param_persistence_threshold": 40}
         shared = {"tensor_parallel": {"autotp_size": tp, **({} if rows is None else {"sequence_parallel": rows})}} if tp > 1 else {}
-        shared.update({"sequence_parallel_size": sp} if sp > 1 else {})
+        shared.update({"sequence_parallel_size": sp, "loss_chunks": 3 if dp > 1 else 1} if sp > 1 else {})
         numbers, program = Numbers(rounds=False), self.compile(tp * sp * dp, drops, 2, zero_optimization=zero, **shared)
         key = dp, drops
         if key not in self.alone:
