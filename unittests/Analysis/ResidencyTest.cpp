@@ -331,4 +331,25 @@ TEST(ResidencyCheck, FindsWhatIsWrong) {
   EXPECT_EQ(check(without, other), "value 1 is recomputed from value 0, which is not had");
 }
 
+TEST(Residency, RecomputesWhatHasNoHomeHoweverMuchItsOperandsHold) {
+  // Nothing fits, so that bytes have the highest price: each of eight operands weighs as much as can be
+  // counted.
+  constexpr int64_t kLarge = int64_t(1) << 50;
+  constexpr uint32_t kOperands = 8, kMoments = 512;
+  ResidencyProblem problem;
+  problem.resources = {1e4};
+  problem.spaces.push_back({1, std::vector<int64_t>(kMoments, 0)});
+  ResidencyValue made;
+  made.isRead = true;
+  made.recompute = ResidencyWay{{}, {{0, 1e3}}};
+  for (uint32_t operand = 0; operand < kOperands; ++operand) {
+    problem.values.push_back({false, {{{{0, kLarge, 0, kMoments}}, {}}}, std::nullopt, {}});
+    made.operands.push_back(operand);
+  }
+  problem.values.push_back(made);
+  const ResidencyPlan plan = solve(problem);
+  EXPECT_FALSE(plan.fits);
+  EXPECT_EQ(plan.ways.back(), kRecomputed);
+}
+
 } // namespace

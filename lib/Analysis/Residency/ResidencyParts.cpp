@@ -135,9 +135,13 @@ ResidencyParts::Choice ResidencyParts::solve(const ResidencyPart &part, const We
   for (uint32_t local = 0; local < part.values.size(); ++local) {
     const ResidencyValue &entry = problem.values[part.values[local]];
     int64_t home = weights[kWeightsOfValue * local], again = weights[kWeightsOfValue * local + 1];
-    closure.nodes.push_back({home, entry.isRead});
-    closure.nodes.push_back({again - home, false});
+    // Without a home it is had only by being recomputed, however much more that may weigh with its operands.
+    const bool hasHome = !entry.homes.empty();
+    closure.nodes.push_back({hasHome ? home : 0, entry.isRead});
+    closure.nodes.push_back({hasHome ? again - home : again, false});
     closure.implications.emplace_back(2 * local + 1, 2 * local);
+    if (!hasHome)
+      closure.implications.emplace_back(2 * local, 2 * local + 1);
     for (uint32_t operand : linksOf(problem, part.values[local]))
       closure.implications.emplace_back(
           2 * local + 1,
