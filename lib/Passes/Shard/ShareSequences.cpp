@@ -115,16 +115,21 @@ static Value addCopies(Emitter &emit, Value gradient, int64_t times) {
   return emit.convert(emit.sum(emit.widen(apart), {3}), type.getElementType());
 }
 
-/// Lets attention, or its gradient, read `times` copies of each key head.
-static void repeatKeyHeads(Operation *op, int64_t times) {
+/// Lets attention, or its gradient, read `times` copies of each key head: the same as others read, which are
+/// exchanged once for all. `repeated` has those that there are.
+static void repeatKeyHeads(Operation *op, int64_t times, DenseMap<Value, Value> &repeated) {
   constexpr unsigned kKey = 1, kValue = 2; // of operands, and of a gradient's results
   WorkListener listener(op);
   OpBuilder builder(op->getContext(), &listener);
   builder.setInsertionPoint(op);
   Emitter emit(builder, op->getLoc());
   Operation *wide = op->clone();
-  for (unsigned index : {kKey, kValue})
-    wide->setOperand(index, repeatHeads(emit, op->getOperand(index), times));
+  for (unsigned index : {kKey, kValue}) {
+    Value &heads = repeated[op->getOperand(index)];
+    if (!heads)
+      heads = repeatHeads(emit, op->getOperand(index), times);
+    wide->setOperand(index, heads);
+  }
   builder.insert(wide);
   SmallVector<Value> results(wide->getResults());
   if (isa<AttentionGradOp>(op))
@@ -137,6 +142,7 @@ static void repeatKeyHeads(Operation *op, int64_t times) {
 }
 
 void mlir::ds::openSequences(func::FuncOp func, int64_t ranks) {
+  DenseMap<Value, Value> repeated;
   for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
     if (auto loss = dyn_cast<CrossEntropyOp>(op))
       countTargets(loss, loss.getCount());
@@ -146,6 +152,6 @@ void mlir::ds::openSequences(func::FuncOp func, int64_t ranks) {
       continue;
     const int64_t keyHeads = tensorType(op.getOperand(1)).getDimSize(2);
     if (const int64_t times = std::lcm(keyHeads, ranks) / keyHeads; times > 1)
-      repeatKeyHeads(&op, times);
+      repeatKeyHeads(&op, times, repeated);
   }
 }

@@ -246,11 +246,11 @@ void TensorPlacement::describe(Draft &draft, Operation *op) {
     own.push_back(way);
   };
   auto always = [](Form form) { return [form](unsigned) { return form; }; };
-  addWay({}, seconds * (settings.sharesSequences ? kUndividedWeight : 1), always(analysis::kWhole),
-         always(analysis::kWhole));
+  const double undivided = seconds * (settings.sharesSequences ? kUndividedWeight : 1);
+  addWay({}, undivided, always(analysis::kWhole), always(analysis::kWhole));
   const ShardingRule &rule = cuts.ruleOf(op);
   if (rule.passesAddends && read.size() == op->getNumOperands())
-    addWay({-1, {}, true}, seconds, always(analysis::kAddends), always(analysis::kAddends));
+    addWay({-1, {}, true}, undivided, always(analysis::kAddends), always(analysis::kAddends));
   for (auto [index, factor] : llvm::enumerate(rule.factors)) {
     SmallVector<Blocks> found;
     auto look = [&](Value value, const FactorDim &place) {

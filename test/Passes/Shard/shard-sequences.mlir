@@ -42,7 +42,9 @@ module attributes {ds.phase = #ds.phase<step>} {
 
 // -----
 
-// One key head for two ranks: each gets a copy, of rows that are sent to it alone, and the gradients of both copies are added up.
+// One key head for two ranks: each gets a copy, of rows that are sent to it alone, and the gradients of both copies are added up. Backward
+// reads what forward got: of queries, keys, which are values too, and the result one exchange each, and backward three gradients and the
+// result's.
 // CHECK-LABEL: func.func @first
 // CHECK: ds.broadcast %{{.*}} dims [0, 1, 2, 3, 4] {{.*}} : tensor<1x16x1x1x16xf32> -> tensor<1x16x1x2x16xf32>
 // CHECK: ds.attention {{.*}} : (tensor<1x32x2x16xf32>, tensor<1x32x1x16xf32>, tensor<1x32x1x16xf32>)
@@ -119,5 +121,28 @@ module attributes {ds.phase = #ds.phase<step>, ds.training = #ds.training<tensor
     %r, %l = ds.attention %q, %q, %q causal scale 0.25 {ds.work = #ds.work<forward>} : (tensor<1x32x4x16xf32>, tensor<1x32x4x16xf32>, tensor<1x32x4x16xf32>) -> (tensor<1x32x4x16xf32>, tensor<1x4x32xf32>)
     %z = ds.reduce sum %r dims [0, 1, 2, 3] {ds.work = #ds.work<forward>} : tensor<1x32x4x16xf32> -> tensor<f32>
     return %z : tensor<f32>
+  }
+}
+
+// -----
+
+// A gain that is widened is whole on each rank, and nothing of it is exchanged, neither forward nor where its gradient is narrowed.
+// CHECK: ds.state @gain role (parameter) trainable addends sp
+// CHECK-LABEL: func.func @first
+// CHECK-NOT: ds.all_
+// CHECK: return
+module attributes {ds.phase = #ds.phase<step>} {
+  ds.mesh @mesh axes [sp = 8] zero sp
+  ds.state @gain role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xbf16>
+  ds.state @gain.grad role(gradient) slot("grad") owner(@gain) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<64xbf16>
+  func.func @first(%x: tensor<1x32x64xf32> {ds.input = "x"}, %g: tensor<64xbf16> {ds.state = @gain}) -> (tensor<64xbf16> {ds.state = @gain.grad})
+      attributes {ds.segment = #ds.segment<forward, backward>} {
+    %w = ds.convert %g {ds.work = #ds.work<forward>} : tensor<64xbf16> -> tensor<64xf32>
+    %a = ds.broadcast %w dims [2] {ds.work = #ds.work<forward>} : tensor<64xf32> -> tensor<1x32x64xf32>
+    %y = ds.mul %x, %a {ds.work = #ds.work<forward>} : tensor<1x32x64xf32>
+    %d = ds.mul %x, %y {ds.work = #ds.work<backward>} : tensor<1x32x64xf32>
+    %s = ds.reduce sum %d dims [0, 1] {ds.work = #ds.work<backward>} : tensor<1x32x64xf32> -> tensor<64xf32>
+    %n = ds.convert %s {ds.work = #ds.work<backward>} : tensor<64xf32> -> tensor<64xbf16>
+    return %n : tensor<64xbf16>
   }
 }
