@@ -169,7 +169,7 @@ static void writeTraining(Writer &writer, const std::vector<config::Setting> &as
   }
 }
 
-bool hasPass(const ParallelPlan &plan) { return plan.pp == 1 && plan.sp == 1; }
+bool hasPass(const ParallelPlan &plan) { return plan.pp == 1; }
 
 std::string configForPlan(const ModelShape &shape, const Candidate &candidate, const config::Cluster &cluster,
                           const std::vector<config::Setting> &asked,

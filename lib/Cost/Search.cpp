@@ -211,21 +211,25 @@ public:
   std::vector<Candidate> run() {
     const int64_t most = space.tensor ? rates.cluster().devicesPerNode : 1;
     for (int64_t tp : divisorsOf(space.ranks, most))
-      if (space.globalBatch % (space.ranks / tp) == 0)
-        addDegree(tp);
+      for (int64_t sp :
+           divisorsOf(space.ranks / tp, space.sequence ? rates.cluster().devicesPerNode / tp : 1))
+        if (space.globalBatch % (space.ranks / tp / sp) == 0)
+          addDegrees(tp, sp);
     std::stable_sort(plans.begin(), plans.end(),
                      [](const Candidate &a, const Candidate &b) { return a.seconds < b.seconds; });
     return std::move(plans);
   }
 
 private:
-  void addDegree(int64_t tp) {
+  void addDegrees(int64_t tp, int64_t sp) {
     ParallelPlan plan = space.fixed;
-    plan.pp = plan.sp = plan.interleave = 1;
+    plan.pp = plan.interleave = 1;
     plan.tp = tp;
-    plan.dp = space.ranks / tp;
+    plan.sp = sp;
+    plan.dp = space.ranks / tp / sp;
     plan.shardSequence = tp > 1; // a program does so where it gains
-    for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp > 1 || space.offload ? 3 : 0); ++plan.zeroStage)
+    for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp * plan.sp > 1 || space.offload ? 3 : 0);
+         ++plan.zeroStage)
       for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {
         plan.microBatch = micro;
         plan.accumulation = space.globalBatch / plan.dp / micro;

@@ -33,12 +33,13 @@ public:
       if (answer.programs == mostAutoPrograms(what.shape.layers) || isSlower)
         break;
       // One that does not fit leaves out all that rules say need as much.
-      if (refused.contains(candidate.plan.tp) || candidate.memory.deviceBytes() >= least)
+      const Degrees degrees = {candidate.plan.tp, candidate.plan.sp};
+      if (refused.contains(degrees) || candidate.memory.deviceBytes() >= least)
         continue;
       if (take(candidate))
         continue;
-      refused.insert(candidate.plan.tp);
-      if (candidate.plan.tp == 1)
+      refused.insert(degrees);
+      if (degrees == Degrees(1, 1))
         break;
     }
   }
@@ -49,15 +50,18 @@ public:
   std::optional<Error> refusal() const { return hasMade ? std::nullopt : first; }
 
 private:
-  /// Plans one. False where it cannot be made, and so none of its degree of tensor parallelism can; where
-  /// nothing is cut, none at all.
+  /// Of tensor and of sequence parallelism.
+  using Degrees = std::pair<int64_t, int64_t>;
+
+  /// Plans one. False where it cannot be made, and so none of its degrees can; where nothing is cut, none at
+  /// all.
   bool take(const cost::Candidate &candidate);
 
   const AutoQuestion &question;
   const ConfigPlanner &planner;
-  std::optional<Error> first;                               ///< of a program that could not be made
-  bool hasMade = false;                                     ///< one could, whether or not it fits
-  std::set<int64_t> refused;                                ///< degrees
+  std::optional<Error> first; ///< of a program that could not be made
+  bool hasMade = false;       ///< one could, whether or not it fits
+  std::set<Degrees> refused;
   double seconds = std::numeric_limits<double>::infinity(); ///< of the fastest program
   double share =
       1; ///< of its time by rules that the fastest program takes, at most 1: others may gain as much

@@ -268,7 +268,7 @@ static Status addMaxSeq(PlanSettings settings, const config::Config &config, con
   Result<int64_t> length = findSequence(settings, config, "--max-seq");
   if (!length)
     return length.error();
-  int64_t unit = std::gcd(*length, int64_t{64});
+  int64_t unit = std::lcm(std::gcd(*length, int64_t{64}), config.mesh.sp); // ranks have equal parts
   auto propose = [&](int64_t units) {
     Proposal proposal(settings, config);
     proposal.resizeInputs(1, *length, units * unit);

@@ -246,12 +246,13 @@ TEST(Search, ProgramsChooseThemselvesWhatIsComputedAgain) {
   space.fixed.flashAttention = true;
   std::vector<Candidate> plans = plansForPrograms(shape, space, rates);
   ASSERT_FALSE(plans.empty());
-  bool sharesLayers = false;
+  bool sharesLayers = false, sharesSequences = false;
   for (size_t index = 0; index < plans.size(); ++index) {
     const ParallelPlan &plan = plans[index].plan;
-    EXPECT_TRUE(hasPass(plan) && plan.recompute == Recompute::None && plan.dp * plan.tp == 64);
-    EXPECT_LE(plan.tp, rates.cluster().devicesPerNode);
+    EXPECT_TRUE(hasPass(plan) && plan.recompute == Recompute::None && plan.ranks() == 64);
+    EXPECT_LE(plan.tp * plan.sp, rates.cluster().devicesPerNode);
     sharesLayers |= plan.tp > 1;
+    sharesSequences |= plan.sp > 1;
     ParallelPlan again = plan;
     again.recompute = Recompute::Full;
     EXPECT_GE(plans[index].seconds, estimateStep(shape, plan, rates).seconds);
@@ -259,7 +260,7 @@ TEST(Search, ProgramsChooseThemselvesWhatIsComputedAgain) {
     EXPECT_TRUE(fits(plans[index].memory, rates.cluster()));
     EXPECT_TRUE(index == 0 || plans[index - 1].seconds <= plans[index].seconds);
   }
-  EXPECT_TRUE(sharesLayers);
+  EXPECT_TRUE(sharesLayers && sharesSequences);
   // Kept whole, the fastest would not fit, so that its time is not that of a step that computes nothing
   // again.
   EXPECT_FALSE(estimate(shape, plans.front().plan, rates).fits);

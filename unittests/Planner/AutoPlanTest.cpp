@@ -73,9 +73,10 @@ TEST_F(AutoPlan, TakesTheFastestOfTheProgramsThatArePlanned) {
 }
 
 TEST_F(AutoPlan, NamesAFasterPlanOfWhichNoProgramCanBeMade) {
-  // Short of memory for data parallelism alone, layers that are split are faster by rules.
+  // Short of memory for data parallelism alone, stages are faster by rules where nothing else is divided.
   what.shape.layers = 80, what.shape.hidden = 8192, what.shape.heads = 64;
-  space.ranks = space.globalBatch = 64;
+  space.ranks = 512, space.globalBatch = 1024;
+  space.tensor = space.sequence = false;
   Result<AutoAnswer> answer = findAutoPlan(question(), planner());
   ASSERT_TRUE(answer) << answer.error().message;
   ASSERT_TRUE(answer->program);
@@ -94,6 +95,7 @@ TEST_F(AutoPlan, LeavesOutDegreesThatAModelDoesNotTake) {
   // Short of memory for whole layers, the fastest by rules are split.
   what.shape.layers = 80, what.shape.hidden = 8192, what.shape.heads = 64;
   space.ranks = space.globalBatch = 64;
+  space.sequence = false;
   const cost::Candidate first = plansForPrograms(what.shape, space, what.rates).front();
   ASSERT_GT(first.plan.tp, 1);
   const std::string key = "\"autotp_size\": " + std::to_string(first.plan.tp);
