@@ -209,10 +209,9 @@ public:
       : shape(shape), space(space), rates(rates) {}
 
   std::vector<Candidate> run() {
-    const int64_t most = space.tensor ? rates.cluster().devicesPerNode : 1;
-    for (int64_t tp : divisorsOf(space.ranks, most))
-      for (int64_t sp :
-           divisorsOf(space.ranks / tp, space.sequence ? rates.cluster().devicesPerNode / tp : 1))
+    const int64_t node = rates.cluster().devicesPerNode;
+    for (int64_t tp : divisorsOf(space.ranks, space.tensor ? node : 1))
+      for (int64_t sp : divisorsOf(space.ranks / tp, space.sequence ? node / tp : 1))
         if (space.globalBatch % (space.ranks / tp / sp) == 0)
           addDegrees(tp, sp);
     std::stable_sort(plans.begin(), plans.end(),
@@ -224,12 +223,11 @@ private:
   void addDegrees(int64_t tp, int64_t sp) {
     ParallelPlan plan = space.fixed;
     plan.pp = plan.interleave = 1;
-    plan.tp = tp;
-    plan.sp = sp;
+    plan.tp = tp, plan.sp = sp;
     plan.dp = space.ranks / tp / sp;
     plan.shardSequence = tp > 1; // a program does so where it gains
-    for (plan.zeroStage = 0; plan.zeroStage <= (plan.dp * plan.sp > 1 || space.offload ? 3 : 0);
-         ++plan.zeroStage)
+    const int64_t last = plan.dp * plan.sp > 1 || space.offload ? 3 : 0;
+    for (plan.zeroStage = 0; plan.zeroStage <= last; ++plan.zeroStage)
       for (int64_t micro : divisorsOf(space.globalBatch / plan.dp, 1024)) {
         plan.microBatch = micro;
         plan.accumulation = space.globalBatch / plan.dp / micro;

@@ -22,7 +22,7 @@ TYPES = {"f32": "float", "f64": "double", "pred": "bool", "bf16": "ptx::BFloat",
 for width in (8, 16, 32, 64):
     TYPES.update({f"{kind}{width}": f"{'' if kind == 's' else 'u'}int{width}_t" for kind in "sub"})
 # One half of a register of 32 bits, with a scope of its own for the other half.
-HALF = re.compile(r"\{ \.reg \.b16 tmp; mov\.b32 \{(?:(%\w+), tmp|tmp, (%\w+))\}, (%\w+); \}")
+HALF = re.compile(r"\{ \.reg \.b(16|32) tmp; mov\.b(?:32|64) \{(?:(%\w+), tmp|tmp, (%\w+))\}, (%\w+); \}")
 REGISTERS = {"%tid.x": "thread.thread", "%ctaid.x": "thread.block", "%nctaid.x": "thread.blocks",
              "%ntid.x": "thread.threads"}
 BINARY = {"add": "{0} + {1}", "sub": "{0} - {1}", "mul": "{0} * {1}", "mul.lo": "{0} * {1}", "div": "{0} / {1}",
@@ -225,8 +225,8 @@ class Kernel:
             elif line.endswith(":"):
                 lines.append(line[1:-1].lstrip("$") + ":;" if line.startswith("$") else line[:-1] + ":;")
             elif half := HALF.fullmatch(line):
-                low, high, word = half.groups()
-                lines.append(f"ptx::put({(low or high)[1:]}, (uint16_t)({word[1:]} >> {16 if high else 0}));")
+                bits, low, high, word = half.groups()
+                lines.append(f"ptx::put({(low or high)[1:]}, (uint{bits}_t)({word[1:]} >> {bits if high else 0}));")
             else:
                 guard, opcode, rest = re.fullmatch(r"(?:@(!?%\w+)\s+)?([\w.]+)\s*(.*);", line).groups()
                 operands = [o.strip() for o in re.findall(r"\{[^}]*\}|\[[^\]]*\]|[^,{}\[\]]+", rest) if o.strip()]
