@@ -255,6 +255,7 @@ void fillConfig(Config &config, Resolved &resolved, Report &report) {
   config.schedule = fillSchedule(resolved, config.optimizer, report);
   config.gradientClipping = resolved.number("gradient_clipping");
   config.skipsBadSteps = resolved.flag("skip_bad_steps");
+  config.syncsBatchNorm = resolved.flag("sync_batch_norm");
   config.lossChunks = resolved.maybeInteger("loss_chunks");
   config.allowTf32 = resolved.flag("allow_tf32");
   config.fastAttention = resolved.text("attention") == "fast";

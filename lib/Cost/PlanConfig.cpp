@@ -149,8 +149,8 @@ static void writePrecision(Writer &writer, const ParallelPlan &plan) {
 
 /// What is trained, and not where or when: the same under every plan.
 static bool isOfTraining(const std::string &key, const ParallelPlan &plan) {
-  return key == "gradient_clipping" || key == "loss_normalization" || key.starts_with("optimizer.") ||
-         key.starts_with("scheduler.") ||
+  return key == "gradient_clipping" || key == "loss_normalization" || key == "sync_batch_norm" ||
+         key.starts_with("optimizer.") || key.starts_with("scheduler.") ||
          (plan.dtype == DType::F16 && key.starts_with("fp16.") && key != "fp16.enabled");
 }
 

@@ -6,6 +6,7 @@
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/Decisions.h"
 #include "ds/Dialect/DsConv.h"
+#include "ds/Dialect/DsTraining.h"
 #include "ds/Dialect/Machine.h"
 #include "ds/Dialect/Sharding.h"
 #include "ds/Dialect/Training.h"
@@ -38,6 +39,7 @@ static void printStrides(AsmPrinter &printer, ArrayRef<int64_t> strides) {
 
 #include "ds/Dialect/DsDialect.cpp.inc"
 #include "ds/Dialect/DsInterfaces.cpp.inc"
+#include "ds/Dialect/DsTrainingInterfaces.cpp.inc"
 #define GET_ATTRDEF_CLASSES
 #include "ds/Dialect/DsAttrs.cpp.inc"
 #define GET_TYPEDEF_CLASSES
@@ -51,6 +53,10 @@ void DsDialect::initialize() {
   addOperations<
 #define GET_OP_LIST
 #include "ds/Dialect/DsConvOps.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "ds/Dialect/DsTrainingOps.cpp.inc"
       >();
   addAttributes<
 #define GET_ATTRDEF_LIST

@@ -257,6 +257,19 @@ void ConvOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef
   grads.push_back(needed[2] ? Emitter(builder, getLoc()).sum(grad, dims) : Value());
 }
 
+/// The three convolutions are one relation: what gave the gradient by the input gives its own by the others.
+void ConvGradInputOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,
+                                     Values &grads) {
+  Value grad = resultGrads.front(), weight, factor;
+  if (needed[0])
+    weight = builder.create<ConvGradWeightOp>(getLoc(), getWeight().getType(), grad, getGrad(), getStride(),
+                                              getPadding(), getDilation(), getGroups());
+  if (needed[1])
+    factor = builder.create<ConvOp>(getLoc(), getGrad().getType(), grad, getWeight(), /*bias=*/Value(),
+                                    getStride(), getPadding(), getDilation(), getGroups());
+  grads.append({weight, factor});
+}
+
 /// Looking the padding row up gives it no gradient: its ids become -1, which adds nowhere. A mask of the
 /// gradient's rows would say the same, but is as wide as the table.
 void EmbeddingOp::buildGradients(OpBuilder &builder, ValueRange resultGrads, ArrayRef<bool> needed,

@@ -2,14 +2,11 @@
 #ifndef DS_LIB_DIALECT_OPHELPERS_H
 #define DS_LIB_DIALECT_OPHELPERS_H
 
-#include "ds/Dialect/Ds.h"
+#include "ds/Dialect/Emitter.h"
 
 #include <cmath>
 
 namespace mlir::ds {
-
-/// The tensor type of `value`.
-inline RankedTensorType tensorType(Value value) { return cast<RankedTensorType>(value.getType()); }
 
 /// Emits "expects WHAT to be EXPECTED, but got TYPE" unless they are equal.
 inline LogicalResult expectType(Operation *op, StringRef what, Type expected, Type type) {

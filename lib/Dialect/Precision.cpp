@@ -8,6 +8,7 @@
 //
 //===---------------------------------------------------------------------------===//
 #include "ds/Dialect/DsConv.h"
+#include "ds/Dialect/DsTraining.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -17,7 +18,7 @@ using namespace mlir::ds;
 /// What is said of an op as a whole.
 static Precision lookupPrecision(Operation *op) {
   return llvm::TypeSwitch<Operation *, Precision>(op)
-      .Case<MatmulOp, AttentionOp, ConvOp>([](auto) { return Precision::Low; })
+      .Case<MatmulOp, AttentionOp, ConvOp, ConvGradInputOp>([](auto) { return Precision::Low; })
       .Case<ExpOp, LogOp, PowOp, RsqrtOp, SoftmaxOp, LayerNormOp, RmsNormOp>(
           [](auto) { return Precision::Single; })
       .Case<ReduceOp>([](ReduceOp reduce) {
@@ -31,13 +32,15 @@ Precision mlir::ds::lookupOperandPrecision(Operation *op, unsigned index) {
   constexpr unsigned kFirstAddend = 3; // the mask, then the slopes
   if (isa<CrossEntropyOp>(op) && index > 0)
     return Precision::AsIs; // the denominator is f32 by definition
+  if (isa<BatchNormOp>(op) && index > 0)
+    return Precision::AsIs; // weight, bias and statistics are widened inside
   if (isa<AttentionOp>(op) && index >= kFirstAddend)
     return Precision::Single; // they are added to the scores, which are f32
   return lookupPrecision(op);
 }
 
 Precision mlir::ds::lookupResultPrecision(Operation *op, unsigned index) {
-  if (isa<CrossEntropyOp>(op) || (isa<AttentionOp>(op) && index > 0))
+  if (isa<CrossEntropyOp>(op) || (isa<AttentionOp, BatchNormOp>(op) && index > 0))
     return Precision::AsIs; // row statistics and losses are f32 by definition
   return lookupPrecision(op);
 }

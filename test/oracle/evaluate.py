@@ -11,6 +11,8 @@ import struct
 
 import torch
 
+from picture_layers import batch_norm, batch_norm_grad, conv, conv_grad_input, conv_grad_weight
+
 OP = re.compile(r'^\s*(?:(%\w+)(?::(\d+))? = )?"([\w.]+)"\(([^()]*)\)(?: <\{(.*)\}>)?(?: \{.*\})? : \((.*)\) -> (.*)$')
 FUNC = re.compile(r'^\s*"func.func"\(\) <\{(.*)\}> \(\{$')
 TENSOR = re.compile(r"tensor<((?:\d+x)*)(\w+)>")
@@ -270,26 +272,6 @@ def attention_grad(op, q, k, v, out, lse, grad, *added):
         return torch.autograd.grad(attention(op, *leaves, *added)[0], leaves, grad)
 
 
-def conv(op, x, weight, *bias):
-    function = (torch.conv1d, torch.conv2d, torch.conv3d)[x.dim() - 3]
-    return function(x, weight, *bias or [None], op.get("stride"), op.get("padding"), op.get("dilation"),
-                    int(op.get("groups")))
-
-
-def conv_gradient(op, grad, x, weight, which):
-    leaves = [part.detach().requires_grad_() for part in (x, weight)]
-    with torch.enable_grad():
-        return torch.autograd.grad(conv(op, *leaves), leaves[which], grad)[0]
-
-
-def conv_grad_input(op, weight, grad):
-    return conv_gradient(op, grad, torch.zeros(op.types[0][0], dtype=grad.dtype), weight, 0)
-
-
-def conv_grad_weight(op, x, grad):
-    return conv_gradient(op, grad, x, torch.zeros(op.types[0][0], dtype=grad.dtype), 1)
-
-
 def cross_entropy(op, logits, targets, *denominator):
     logits = capped(op, logits)
     ignored = targets == int(op.get("ignore_index"))
@@ -372,6 +354,7 @@ OPS.update({
     "ds.split": lambda op, x: x.split([kind[0][int(op.get("dim"))] for kind in op.types], int(op.get("dim"))),
     "ds.gelu": gelu, "ds.gelu_grad": gelu_grad,
     "ds.matmul": matmul, "ds.softmax": softmax, "ds.layer_norm": layer_norm, "ds.rms_norm": rms_norm,
+    "ds.batch_norm": batch_norm, "ds.batch_norm_grad": batch_norm_grad, "ds.detach": lambda op, x: x.detach(),
     "ds.attention": attention, "ds.attention_grad": attention_grad, "ds.conv": conv,
     "ds.conv_grad_input": conv_grad_input, "ds.conv_grad_weight": conv_grad_weight, "ds.cross_entropy": cross_entropy,
     "ds.cross_entropy_grad": cross_entropy_grad, "ds.embedding": embedding,

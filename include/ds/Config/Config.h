@@ -251,8 +251,9 @@ struct Config {
   Optimizer optimizer;
   Schedule schedule;
   double gradientClipping =
-      1.0;                    ///< global L2 norm; 0: off. Divisor (norm + 1e-6) / clip where that exceeds 1
-  bool skipsBadSteps = false; ///< updates keep the states where gradients are lost or the loss is a spike
+      1.0;                     ///< global L2 norm; 0: off. Divisor (norm + 1e-6) / clip where that exceeds 1
+  bool skipsBadSteps = false;  ///< updates keep the states where gradients are lost or the loss is a spike
+  bool syncsBatchNorm = false; ///< batch norms take their statistics over the samples of all ranks
   std::optional<int64_t> lossChunks; ///< parts of logits and their loss; none: the planner's choice
   bool allowTf32 = false;            ///< products of fp32 factors in tf32 where a device has it
   bool fastAttention = false;        ///< cuDNN may add up attention's gradient in any order

@@ -39,11 +39,11 @@ def Ds_ConvOp : Ds_WindowOp<"conv", [DeclareOpInterfaceMethods<DifferentiableOpI
   }];
 }
 
-def Ds_ConvGradInputOp : Ds_WindowOp<"conv_grad_input"> {
+def Ds_ConvGradInputOp : Ds_WindowOp<"conv_grad_input", [DeclareOpInterfaceMethods<DifferentiableOpInterface>, PrecisionOpInterface]> {
   let summary = "Computes the gradient of a convolution by its input";
   let description = [{
     `result[n, i, p]` is the sum of `grad[n, o, l] * weight[o, i, k]` over all that the convolution's sums read at
-    p. Costs as much as the convolution.
+    p: PyTorch's transposed convolution of `grad`, as which it stands in models. Costs as much as the convolution.
 
     Constraints:
     - (C1) a `ds.conv` of the result's type and `weight` with these windows is valid and gives `grad`'s type.

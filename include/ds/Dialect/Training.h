@@ -202,7 +202,8 @@ struct TrainingOptions {
   std::optional<FloatKind> communicationType; ///< in which gradients are reduced; none: their own
   int64_t lossChunks = 0;                     ///< of logits and their loss; 0: ds-split-loss chooses
   LossMean lossMean = LossMean::MicroBatches;
-  bool givesLogits = false; ///< there is an entry for the logits of chosen positions
+  bool syncsBatchNorm = false; ///< batch norms take their statistics over the samples of all ranks
+  bool givesLogits = false;    ///< there is an entry for the logits of chosen positions
   bool boundsLoss = false; ///< skip the step, too, where its loss is beyond @loss_limit; lossScale.skips then
   double clipping = 0;     ///< bound of the global gradient norm; 0: none
   OptimizerOptions optimizer;

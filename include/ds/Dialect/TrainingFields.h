@@ -182,6 +182,7 @@ void visitFields(Visitor &visitor, TrainingOptions &options) {
   visitor("loss_chunks", options.lossChunks);
   visitor("loss_normalization", options.lossMean);
   visitor("loss_limit", options.boundsLoss);
+  visitor("sync_batch_norm", options.syncsBatchNorm);
   visitor("logits", options.givesLogits);
   visitor("no_decay", options.noDecay);
   visitor("optimizer", options.optimizer);

@@ -31,6 +31,7 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
     | reduce_op, communication_data_type, zero_optimization.* | | see ds-differentiate and ds-shard-zero |
     | precision.gradient, master, moment | string | "f32", "bf16" or "f16": in which gradients add up over micro-steps, masters of 16-bit parameters and moments are kept |
     | loss_scale.skip | bool | a step whose gradients are not finite changes nothing but the scaler |
+    | sync_batch_norm | bool | batch norms take their statistics over the samples of all ranks |
     | logits | bool | there is also `@logits`, see below |
     | loss_limit | bool | nor does one whose loss is beyond `@loss_limit`, or a NaN; `loss_scale.skip` then, too |
     | loss_scale.scale, dynamic, initial | bool, bool, f64 | gradients are those of the loss times a scale, which starts as, or is, `initial` |
@@ -44,7 +45,8 @@ def BuildStep : Pass<"ds-build-step", "::mlir::ModuleOp"> {
       them, updates and leaves them alone (`ds.accumulate`). `ds.schedule` says which runs for which micro-batches.
     - Each op says its work: the forward and backward what ds-differentiate said, sums of gradients backward, everything
       after them update; in `@evaluate` all is forward.
-    - `@evaluate` computes the loss alone, without dropout.
+    - `@evaluate` computes the loss alone, without dropout and by the running statistics of batch norms.
+    - What `@forward` gives a buffer is written by each training segment, and by no evaluation.
     - With `logits`, `@logits` computes the logits of one position of each of the micro-batch's M samples of T tokens,
       without dropout: its state `@logits_rows` (i64 [M], set by the host) says which, as sample * T + position, and
       `@logits_of_rows` (f32 [M, V]) is what the last product gives of those rows alone, with what stands between it

@@ -114,6 +114,7 @@ Destination Destinations::find(Value value, unsigned now) {
     if (std::optional<StridedView> view =
             reshapeView(viewOf(bufferType(*target)), tensorType(value).getShape()))
       return emitter.createView(*target, *view, value.getLoc());
+    emitter.hasCopied = true; // strides of a part cannot say the other shape
   }
   return std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include "FindTrained.h"
 #include "Support/VerifyPhases.h"
 #include "ds/Dialect/DsConv.h"
+#include "ds/Dialect/DsTraining.h"
 #include "ds/Dialect/Stages.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -44,10 +45,26 @@ static LogicalResult verifyAddends(AttentionOp attention, func::FuncOp func, con
   return success();
 }
 
+/// What a batch norm makes of a micro-batch beside its result is for its gradient, for the next micro-batch
+/// and for a later norm with the same statistics: no gradient passes through it.
+static LogicalResult verifyStatistics(BatchNormOp norm) {
+  for (OpResult statistic : norm->getResults().drop_front())
+    for (OpOperand &use : statistic.getUses()) {
+      auto later = dyn_cast<BatchNormOp>(use.getOwner());
+      const bool isKept = later && llvm::is_contained(later.getRunning(), use.get());
+      if (statistic.getResultNumber() > 2 && (isKept || use.getOwner()->hasTrait<OpTrait::IsTerminator>()))
+        continue;
+      return norm.emitOpError(
+                 "expects statistics that only its gradient and the next micro-batch read, but result ")
+             << statistic.getResultNumber() << " is used";
+    }
+  return success();
+}
+
 /// No gradient can pass where an op of the model has none: row statistics, masks and slopes.
 static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &symbols) {
   for (Operation &op : func.getBody().front()) {
-    if (isa<AttentionGradOp, ConvGradInputOp, ConvGradWeightOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
+    if (isa<AttentionGradOp, BatchNormGradOp, ConvGradWeightOp, EmbeddingGradOp, CrossEntropyGradOp>(op))
       return op.emitOpError("belongs to phase step, but stands in a model");
     if (auto product = dyn_cast<ProductOpInterface>(op); product && takesGradient(product.getEpilogue()))
       return op.emitOpError("with epilogue(")
@@ -58,6 +75,8 @@ static LogicalResult verifyGradientsPass(func::FuncOp func, const SymbolTable &s
         if (!statistic.use_empty())
           return op.emitOpError("expects row statistics that only its gradient reads, but result ")
                  << cast<OpResult>(statistic).getResultNumber() << " is used";
+    if (auto norm = dyn_cast<BatchNormOp>(op); norm && failed(verifyStatistics(norm)))
+      return failure();
     if (auto attention = dyn_cast<AttentionOp>(op);
         attention && failed(verifyAddends(attention, func, symbols)))
       return failure();

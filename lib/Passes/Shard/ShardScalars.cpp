@@ -9,6 +9,8 @@
 //===---------------------------------------------------------------------------===//
 #include "ShardedStep.h"
 
+#include "ds/Dialect/Work.h"
+
 #include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
@@ -32,7 +34,8 @@ static void averageLosses(ShardedStep &step, SegmentStates &segment) {
     for (OpOperand &use : op.getResult().getUses())
       if (use.getOwner() == segment.getTerminator())
         state = segment.nameOfResult(use.getOperandNumber());
-    OpBuilder builder(op);
+    WorkListener listener(op); // of forward, or of the gradient of a mean
+    OpBuilder builder(op, &listener);
     op.getResult().replaceAllUsesWith(averageOverRanks(builder, state, op.getValue(), step));
     op.erase();
   }
@@ -94,6 +97,7 @@ static bool dependsOnData(const SegmentStates &segment, Value value) {
 }
 
 static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
+  unsigned numAveraged = 0;
   for (unsigned index = 0; index < segment.getNumResults(); ++index) {
     StateOp state = step.lookup(segment.nameOfResult(index));
     Value value = segment.getTerminator()->getOperand(index);
@@ -104,7 +108,14 @@ static LogicalResult averageBuffers(ShardedStep &step, SegmentStates &segment) {
              << segment.getFunction().getSymName() << " gives it integers that depend on the data";
     OpBuilder builder(segment.getTerminator());
     segment.write(state, averageOverRanks(builder, state.getSymNameAttr(), value, step));
+    ++numAveraged;
   }
+  if (numAveraged > 0 && SegmentAttr::of(segment.getFunction()).does(Work::Update)) // once of a step
+    segment.getFunction().emitWarning()
+        << "updates " << numAveraged
+        << " buffers from its data, such as the statistics of batch norms: each rank's from its "
+        << "own samples, of which all keep the mean; \"sync_batch_norm\": true lets batch norms read those "
+           "of all ranks";
   return success();
 }
 

@@ -10,6 +10,7 @@
 #include "Support/FoldAccumulators.h"
 #include "Support/LossScale.h"
 #include "Support/StraightLine.h"
+#include "ds/Dialect/DsTraining.h"
 #include "ds/Dialect/Stages.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/Passes.h"
@@ -37,7 +38,7 @@ public:
   void buildAccumulation(StringRef name, bool adds);
   /// The last micro-step with the update.
   void buildLast();
-  /// The loss alone, without dropout.
+  /// The loss alone, without dropout, by the statistics that training has kept.
   void buildEvaluation();
   /// The logits of chosen positions, likewise. Fails where there are none.
   LogicalResult buildLogitsEntry();
@@ -132,15 +133,16 @@ void StepBuilder::buildLast() {
   finish(segment);
 }
 
-/// Leaves out what is random, as evaluation does.
-static void removeNoise(StepSegment &segment) {
+/// Leaves out what is random, and takes statistics that were kept in place of a batch's, as evaluation does.
+static void prepareEvaluation(StepSegment &segment) {
   segment.getFunction().walk([](RandomOpInterface op) { op.removeNoise(); });
+  segment.getFunction().walk([](EvaluatedOpInterface op) { op.evaluate(); });
 }
 
 void StepBuilder::buildEvaluation() {
   StepSegment segment(forward, "evaluate", Work::Evaluation);
   segment.eraseBackward();
-  removeNoise(segment);
+  prepareEvaluation(segment);
   if (segment.getLoss()) {
     OpBuilder builder(segment.getTerminator());
     Emitter emit(builder, segment.getLoss().getLoc());
@@ -154,7 +156,7 @@ void StepBuilder::buildEvaluation() {
 
 LogicalResult StepBuilder::buildLogitsEntry() {
   StepSegment segment(forward, "logits", Work::Evaluation);
-  removeNoise(segment);
+  prepareEvaluation(segment);
   if (failed(buildLogits(segment, states)))
     return failure();
   markWork(segment.getBody(), Work::Forward);
@@ -234,6 +236,8 @@ struct BuildStep : mlir::ds::impl::BuildStepBase<BuildStep> {
     const TrainingOptions options = getTraining(module);
     if (failed(checkNames(module, options)) || failed(checkDifferentiated(forward, options.lossScale)))
       return signalPassFailure();
+    if (options.syncsBatchNorm)
+      forward.walk([](EvaluatedOpInterface op) { op.synchronize(); });
     StepBuilder builder(forward, options);
     if (options.accumulation > 1)
       builder.buildAccumulation("first", /*adds=*/false);

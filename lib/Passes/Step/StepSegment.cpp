@@ -14,6 +14,8 @@ StepSegment::StepSegment(func::FuncOp forward, StringRef name, ArrayRef<Work> wo
                 SegmentAttr::get(context, like ? like.getStage() : 0, like ? like.getChunk() : 0, works));
   forward->getParentRegion()->back().push_back(func);
   takeResults();
+  if (llvm::is_contained(works, Work::Evaluation)) // which leaves states as they are
+    written.clear();
   for (BlockArgument argument : func.getArguments())
     if (auto state = func.getArgAttrOfType<FlatSymbolRefAttr>(argument.getArgNumber(), DsDialect::kStateAttr))
       arguments[state.getAttr()] = argument;

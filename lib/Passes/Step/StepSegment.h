@@ -18,7 +18,8 @@ namespace mlir::ds {
 class StepSegment {
 public:
   /// Copies `forward` to the end of its module under `name`. The copy's results are taken off: see getLoss
-  /// and getGradients. Results that the forward itself gives to states are kept.
+  /// and getGradients. Results that the forward itself gives to states are kept, but in
+  /// evaluation.
   StepSegment(func::FuncOp forward, StringRef name, ArrayRef<Work> works);
 
   func::FuncOp getFunction() { return func; }

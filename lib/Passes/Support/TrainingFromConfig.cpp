@@ -268,6 +268,7 @@ TrainingOptions mlir::ds::trainingFromConfig(const config::Config &config, Array
   options.lossScale = convertLossScale(config.precision);
   options.boundsLoss = config.skipsBadSteps;
   options.lossScale.skips |= config.skipsBadSteps;
+  options.syncsBatchNorm = config.syncsBatchNorm;
   options.sharding = convertSharding(config);
   if (config.mesh.tp > 1)
     options.tensors = convertTensors(config.tensorParallel);

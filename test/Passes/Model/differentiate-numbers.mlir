@@ -2,7 +2,7 @@
 // RUN: ds-opt %s --split-input-file --ds-differentiate --ds-decompose --canonicalize --cse --mlir-print-op-generic | %python %oracle/check_ir_gradients.py | FileCheck %s
 // REQUIRES: torch
 
-// Every rule for gradients but that of products (differentiate-products.mlir) against torch.autograd, as differentiated and after decomposition and clean-up.
+// Every rule for gradients but those of products (differentiate-products.mlir) and of what pictures need (differentiate-pictures.mlir) against torch.autograd, as differentiated and after decomposition and clean-up.
 // CHECK: 36 gradients compared
 
 // One operand, chained so that each factor counts.

@@ -175,3 +175,19 @@ func.func @forward(%x: tensor<4x8xbf16> {ds.input = "x"}, %y: tensor<4x8xbf16> {
 // CHECK: %[[BS:.*]] = ds.add %[[B1]], %[[B0]]
 // CHECK: %[[DB:.*]] = ds.convert %[[BS]]{{.*}} : tensor<6xf32> -> tensor<6xbf16>
 // CHECK: return %{{.*}}, %[[DW]], %[[DB]], %[[DU]]
+
+// -----
+
+// Nothing passes through a value that is detached: of x * detach(x) the gradient is the detached factor alone.
+
+ds.state @x role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+
+// CHECK-LABEL: func.func @forward
+// CHECK: %[[FIXED:.*]] = ds.detach
+// CHECK: return %{{.*}}, %[[FIXED]]
+func.func @forward(%x: tensor<8xf32> {ds.state = @x}) -> tensor<f32> {
+  %fixed = ds.detach %x : tensor<8xf32>
+  %p = ds.mul %x, %fixed : tensor<8xf32>
+  %loss = ds.reduce sum %p dims [0] : tensor<8xf32> -> tensor<f32>
+  return %loss : tensor<f32>
+}

@@ -313,3 +313,20 @@ module @convolution attributes {ds.training = #ds.training<precision = {compute 
     return %loss : tensor<f32>
   }
 }
+
+// -----
+
+// A batch norm takes the 16 bits that it is given, with weights and statistics in their own types.
+// CHECK-LABEL: @batch_norm
+module @batch_norm attributes {ds.training = #ds.training<precision = {compute = bf16, autocast = true}>} {
+  ds.state @w role(parameter) trainable init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4x3x3xf32>
+  ds.state @g role(parameter) trainable init(#ds.init<constant, 1.0, 0.0>) home(device) : tensor<4xf32>
+  ds.state @m role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<4xf32>
+  func.func @forward(%x: tensor<2x3x8xf32> {ds.input = "x"}, %w: tensor<4x3x3xf32> {ds.state = @w}, %g: tensor<4xf32> {ds.state = @g}, %m: tensor<4xf32> {ds.state = @m}) -> (tensor<f32>, tensor<4xf32> {ds.state = @m}) {
+    %y = ds.conv %x, %w stride [1] padding [0] dilation [1] groups 1 : tensor<2x3x8xf32>, tensor<4x3x3xf32> -> tensor<2x4x6xf32>
+    // CHECK: ds.batch_norm %{{.*}} weight(%{{.*}}) running(%{{.*}}, %{{.*}}) momentum {{.*}} : (tensor<2x4x6xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x6xbf16>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    %n:5 = ds.batch_norm %y weight(%g) running(%m, %m) momentum 0.1 epsilon 1.0e-5 : (tensor<2x4x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> (tensor<2x4x6xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>)
+    %l = ds.reduce sum %n#0 dims [0, 1, 2] : tensor<2x4x6xf32> -> tensor<f32>
+    return %l, %n#3 : tensor<f32>, tensor<4xf32>
+  }
+}

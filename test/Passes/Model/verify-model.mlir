@@ -113,8 +113,8 @@ func.func @forward(%y: tensor<4x8xbf16> {ds.input = "y"}, %w: tensor<8x6xbf16> {
 
 // -----
 
+// A transposed convolution is one of a model's.
 func.func @forward(%w: tensor<4x3x3xf32> {ds.input = "w"}, %g: tensor<2x4x6xf32> {ds.input = "g"}) -> tensor<f32> {
-  // expected-error@+1 {{'ds.conv_grad_input' op belongs to phase step, but stands in a model}}
   %d = ds.conv_grad_input %w, %g stride [1] padding [0] dilation [1] groups 1 : tensor<4x3x3xf32>, tensor<2x4x6xf32> -> tensor<2x3x8xf32>
   %l = ds.reduce sum %d dims [0, 1, 2] : tensor<2x3x8xf32> -> tensor<f32>
   return %l : tensor<f32>
@@ -126,5 +126,35 @@ func.func @forward(%x: tensor<2x3x8xf32> {ds.input = "x"}, %g: tensor<2x4x6xf32>
   // expected-error@+1 {{'ds.conv_grad_weight' op belongs to phase step, but stands in a model}}
   %d = ds.conv_grad_weight %x, %g stride [1] padding [0] dilation [1] groups 1 : tensor<2x3x8xf32>, tensor<2x4x6xf32> -> tensor<4x3x3xf32>
   %l = ds.reduce sum %d dims [0, 1, 2] : tensor<4x3x3xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %s: tensor<8xf32> {ds.input = "s"}) -> tensor<f32> {
+  // expected-error@+1 {{'ds.batch_norm_grad' op belongs to phase step, but stands in a model}}
+  %d:3 = ds.batch_norm_grad %x, %s, %s, %x : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %l = ds.reduce sum %d#1 dims [0] : tensor<8xf32> -> tensor<f32>
+  return %l : tensor<f32>
+}
+
+// -----
+
+// What is kept may be returned and kept further, and read by nothing else.
+ds.state @mean role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8xf32>
+ds.state @variance role(buffer) init(#ds.init<constant, 1.0, 0.0>) home(device) : tensor<8xf32>
+func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}, %m: tensor<8xf32> {ds.state = @mean}, %v: tensor<8xf32> {ds.state = @variance}) -> (tensor<f32>, tensor<8xf32> {ds.state = @mean}, tensor<8xf32> {ds.state = @variance}) {
+  %y:5 = ds.batch_norm %x running(%m, %v) momentum 0.1 epsilon 1.0e-5 : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %z:5 = ds.batch_norm %y#0 running(%y#3, %y#4) momentum 0.1 epsilon 1.0e-5 : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %l = ds.reduce sum %z#0 dims [0, 1] : tensor<4x8xf32> -> tensor<f32>
+  return %l, %z#3, %z#4 : tensor<f32>, tensor<8xf32>, tensor<8xf32>
+}
+
+// -----
+
+func.func @forward(%x: tensor<4x8xf32> {ds.input = "x"}) -> tensor<f32> {
+  // expected-error@+1 {{'ds.batch_norm' op expects statistics that only its gradient and the next micro-batch read, but result 1 is used}}
+  %y:3 = ds.batch_norm %x momentum 0.1 epsilon 1.0e-5 : (tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)
+  %l = ds.reduce sum %y#1 dims [0] : tensor<8xf32> -> tensor<f32>
   return %l : tensor<f32>
 }
