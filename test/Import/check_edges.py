@@ -67,6 +67,14 @@ TABLE = [  # (expression, x, z)
     ("x.softmax(1)", [[-inf, 0.0], [100.0, -100.0]]), ("x.log_softmax(1)", [[-inf, 0.0], [-inf, -inf], [100.0, -100.0]]),
     ("x.logsumexp(1)", [[0.0, 0.0], [inf, 0.0], [-inf, -inf], [-inf, 1.0]]), ("x.sum(1)", [[inf, -inf], [nan, 0.0]]), ("x.mean(1)", [[inf, 0.0]]),
 
+    ("F.max_pool1d(x.unsqueeze(0), 2, 1)[0]", TIES), ("F.max_pool2d(x.view(1, 1, 3, 3), 2, 1)", TIES), ("F.max_pool3d(x.view(1, 1, 1, 3, 3), (1, 2, 3))", FLAT),
+    ("F.max_pool1d(x.unsqueeze(0), 2, 1)[0]", [[2.0, nan, nan], [inf, inf, 4.0], [-inf, -inf, -inf]]),
+    ("F.max_pool2d(x.view(1, 1, 3, 3), 3, 2, 1)", [[2.0, nan, nan], [inf, inf, 4.0], [-inf, -inf, -inf]]),
+    ("F.max_pool1d(x.unsqueeze(0), 2, 2, 1)", [[-inf, -inf, 1.0], [-inf, -inf, -inf]]), ("F.adaptive_max_pool1d(x.unsqueeze(0), 2)[0]", TIES),
+    ("F.batch_norm(x, None, None, None, None, True)", [[2.0, 0.0, 1.0], [2.0, 0.0, 3.0]]),
+    ("F.instance_norm(x.unsqueeze(0))", FLAT), ("x.prod(1)", [[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [inf, 0.0, 1.0]]), ("x.prod()", [2.0, 0.0, -1.0]),
+    ("x.cumsum(1)", [[1.0, inf, 2.0], [0.0, nan, 1.0]]),
+
     ("F.l1_loss(x, z, reduction='none')", ZERO, [0.0, 0.0]), ("F.mse_loss(x, z, reduction='none')", ZERO, [0.0, 1.0]),
     ("F.huber_loss(x, z, reduction='none')", [1.0, -1.0, 0.0], [0.0]), ("F.smooth_l1_loss(x, z, reduction='none', beta=0.5)", [0.5, -0.5, 0.0], [0.0]),
     ("F.smooth_l1_loss(x, z, beta=0.0, reduction='none')", ZERO, [0.0]),
@@ -96,13 +104,18 @@ SMOOTH = {"aten::" + name for names in (
     "embedding expand expand_as fill flatten gather hstack index index_select linear mT matmul mm movedim mul mv narrow neg numpy_T outer "
     "pad permute repeat repeat_interleave requires_grad reshape reshape_as roll rsub select slice split split_with_sizes squeeze stack "
     "sub t tensor_split tile to transpose tril triu type_as unbind unflatten unsafe_chunk unsafe_split unsafe_split_with_sizes "
-    "unsqueeze view view_as vstack zero",
+    "unsqueeze view view_as vstack zero conv_transpose1d conv_transpose2d conv_transpose3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d "
+    "adaptive_avg_pool2d adaptive_avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d _pad_circular flip fliplr flipud channel_shuffle "
+    "native_channel_shuffle pixel_shuffle pixel_unshuffle reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d "
+    "replication_pad3d upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d _upsample_nearest_exact2d "
+    "_upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d upsample_trilinear3d upsample_bicubic2d",
     # smooth, of all numbers
     "cos sin native_layer_norm rms_norm",
     # with the edges of operators in the table: softmax and log-softmax
-    "_softmax _log_softmax _scaled_dot_product_attention scaled_dot_product_attention nll_loss nll_loss2d nll_loss_forward",
+    "_softmax _log_softmax _scaled_dot_product_attention scaled_dot_product_attention nll_loss nll_loss2d nll_loss_forward "
+    "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d group_norm native_batch_norm native_group_norm",
     # without a gradient
-    "__and__ __contains__ __getitem__ __is__ __isnot__ __or__ _set_item _unwrap_optional all any append bitwise_and bitwise_not bitwise_or "
+    "argmax argmin __and__ __contains__ __getitem__ __is__ __isnot__ __or__ _set_item _unwrap_optional all any append bitwise_and bitwise_not bitwise_or "
     "empty empty_like eq extend floor_divide format ge gt insert is_grad_enabled items keys le len list logical_and logical_not "
     "logical_or logical_xor lt ne new_empty one_hot percentFormat pop reverse values warn") for name in names.split()}
 

@@ -148,9 +148,62 @@ CASES = {
         "F.conv2d(x.view(1, 2, 3, 4), y.view(2, 1, 3, 4), padding='same', groups=2)",
         "F.conv3d(x.view(1, 2, 3, 2, 2), y.view(3, 2, 2, 2, 1), y[1, :3], padding=(1, 0, 0))",
         "torch.convolution(x.view(2, 3, 4), y.view(4, 3, 2), y[0, :4], [1], [1], [1], False, [0], 1)",
+        "F.conv_transpose1d(x.view(2, 3, 4), y.view(3, 4, 2), y[0, :4], stride=2, padding=1, output_padding=1)",
+        "F.conv_transpose2d(x.view(1, 2, 3, 4), y.view(2, 3, 2, 2), y[0, :3], padding=(1, 0), stride=(1, 2), dilation=(2, 1))",
+        "F.conv_transpose2d(x.view(2, 3, 4), y.view(2, 1, 3, 4), groups=2)", "F.conv_transpose3d(x.view(1, 2, 3, 2, 2), y.view(2, 3, 2, 2, 1))",
+        "torch.convolution(x.view(2, 3, 4), y.view(3, 4, 2), None, [2], [0], [1], True, [1], 1)",
         "torch.ops.aten._convolution_mode(x.view(2, 3, 4), y.view(2, 3, 4), None, [1], 'same', [1], 1)",
         "torch.ops.aten.conv1d(x.view(2, 3, 4), y.view(4, 3, 2))", "torch.ops.aten.conv2d(x.view(1, 2, 3, 4), y.view(3, 2, 2, 2))",
         "torch.ops.aten.conv3d(x.view(1, 2, 3, 2, 2), y.view(3, 2, 2, 2, 1))",
+    ],
+    "pooling": [
+        "F.max_pool1d(x, 3, 2, 1)", "F.max_pool1d(x.view(2, 2, 6), 2)", "F.max_pool2d(x.view(1, 2, 3, 4), 2)",
+        "F.max_pool2d(x.view(1, 2, 3, 4), (3, 2), (1, 2), 1, ceil_mode=True)", "F.max_pool2d(x.view(2, 3, 4), 2, 1, 0, (2, 3))",
+        "F.max_pool2d(x.view(2, 3, 4), 2, return_indices=True)[0]", "F.max_pool3d(x.view(1, 2, 3, 2, 2), 2, 1, 1)",
+        "torch.ops.aten.max_pool1d_with_indices(x.view(2, 2, 6), [3])[0]", "F.max_pool3d(x.view(1, 2, 3, 2, 2), (2, 1, 2), return_indices=True)[0]",
+        "F.avg_pool1d(x.view(2, 2, 6), 3, 2, 1)", "F.avg_pool1d(x, 2)", "F.avg_pool2d(x.view(1, 2, 3, 4), 2)", "F.avg_pool2d(x.view(2, 2, 6), (1, 3))",
+        "F.avg_pool2d(x.view(1, 2, 3, 4), 3, 2, 1, ceil_mode=True)", "F.avg_pool2d(x.view(1, 2, 3, 4), 3, 2, 1, count_include_pad=False)",
+        "F.avg_pool2d(x.view(1, 2, 3, 4), 2, 1, divisor_override=3)", "F.avg_pool3d(x.view(1, 2, 3, 2, 2), 2, 1, 1, count_include_pad=False)",
+        "F.adaptive_avg_pool1d(x, 4)", "F.adaptive_avg_pool1d(x.view(2, 2, 6), 1)", "F.adaptive_avg_pool2d(x.view(1, 2, 3, 4), (2, 3))",
+        "F.adaptive_avg_pool2d(x.view(2, 3, 4), 1)", "F.adaptive_avg_pool2d(x.view(4, 6, 1, 1), (3, 2))", "F.adaptive_avg_pool2d(x.view(1, 2, 3, 4), (None, 2))",
+        "F.adaptive_avg_pool3d(x.view(1, 2, 3, 2, 2), (2, 1, 2))", "F.adaptive_max_pool1d(x, 4)", "F.adaptive_max_pool2d(x.view(1, 2, 3, 4), (2, 2))",
+        "F.adaptive_max_pool2d(x.view(1, 2, 3, 4), 1)", "F.adaptive_max_pool3d(x.view(1, 2, 3, 2, 2), (2, 1, 2))",
+        "torch.ops.aten._adaptive_avg_pool2d(x.view(1, 2, 3, 4), [2, 2])", "torch.ops.aten._adaptive_avg_pool3d(x.view(1, 2, 3, 2, 2), [1, 2, 2])",
+        "torch.ops.aten.max_pool1d(x, [2])", "torch.ops.aten.adaptive_avg_pool2d(x.view(2, 3, 4), [3, 1])",
+    ],
+    "norms": [
+        "F.batch_norm(x, None, None, None, None, True)", "F.batch_norm(x, None, None, z[0], z[1], True)",
+        "F.batch_norm(x.view(2, 3, 4), None, None, z[0, :3], None, True, 0.3, 1e-3)", "F.batch_norm(x.view(1, 2, 3, 4), None, None, None, z[0, :2], True)",
+        "F.batch_norm(x.view(1, 2, 3, 2, 2), None, None, z[0, :2], z[1, :2], True)", "F.batch_norm(x, c[0], c[0].abs(), z[0], z[1], False)",
+        "F.batch_norm(x.view(1, 2, 3, 4), c[0, :2], c[0, 2:4], None, None, False)",
+        "torch.native_batch_norm(x, z[0], z[1], None, None, True, 0.1, 1e-5)[0]",
+        "F.group_norm(x.view(2, 2, 6), 1)", "F.group_norm(x.view(1, 4, 6), 2, z[0, :4], z[1, :4])", "F.group_norm(x, 3, z[0])",
+        "torch.native_group_norm(x.view(2, 2, 6), z[0, :2], None, 2, 2, 6, 2, 1e-5)[0]", "F.instance_norm(x.view(2, 2, 6))",
+        "F.instance_norm(x.view(1, 2, 3, 4), None, None, z[0, :2], z[1, :2])", "F.instance_norm(i[:, :2].float().view(1, 2, 4), torch.full((2,), 0.5), torch.full((2,), 3.0), None, None, False) * s",
+    ],
+    "resizing": [
+        "F.interpolate(x.view(2, 2, 6), 9)", "F.interpolate(x.view(2, 2, 6), scale_factor=2)", "F.interpolate(x.view(1, 2, 3, 4), scale_factor=2)",
+        "F.interpolate(x.view(1, 2, 3, 4), (2, 7))", "F.interpolate(x.view(1, 2, 3, 4), scale_factor=(1.4, 0.6))",
+        "F.interpolate(x.view(1, 2, 3, 2, 2), (4, 3, 2))", "F.interpolate(x.view(2, 2, 6), 4, mode='nearest-exact')",
+        "F.interpolate(x.view(1, 2, 3, 4), (5, 2), mode='nearest-exact')", "F.interpolate(x.view(1, 2, 3, 2, 2), (4, 3, 2), mode='nearest-exact')",
+        "F.interpolate(x.view(2, 2, 6), 9, mode='linear')", "F.interpolate(x.view(1, 2, 3, 4), scale_factor=2, mode='bilinear')",
+        "F.interpolate(x.view(1, 2, 3, 4), (5, 4), mode='bilinear', align_corners=True)", "F.interpolate(x.view(1, 2, 3, 4), scale_factor=(1.7, 2.5), mode='bilinear')",
+        "F.interpolate(x.view(1, 2, 3, 2, 2), (2, 3, 4), mode='trilinear')", "F.interpolate(x.view(1, 2, 3, 4), (6, 7), mode='bicubic')",
+        "F.interpolate(x.view(1, 2, 3, 4), scale_factor=1.5, mode='bicubic', align_corners=True)",
+        "torch._C._nn.upsample_nearest2d(x.view(1, 2, 3, 4), [6, 6])", "torch._C._nn.upsample_bilinear2d(x.view(1, 2, 3, 4), [6, 6], False)",
+        "F.pad(x.view(1, 4, 6), (2, 1), mode='reflect')", "F.pad(x.view(1, 2, 3, 4), (2, 1, 0, 2), mode='reflect')", "F.pad(x.view(1, 2, 3, 4), (5, 1, 0, 2), mode='replicate')",
+        "F.pad(x.view(1, 2, 3, 2, 2), (1, 0, 0, 1, 1, 2), mode='replicate')", "F.pad(x.view(1, 2, 3, 2, 2), (1, 0, 0, 1, 1, 2), mode='reflect')",
+        "F.pad(x.view(1, 4, 6), (2, 1), mode='replicate')", "F.pad(x.view(1, 4, 6), (2, 6), mode='circular')", "F.pad(x.view(1, 2, 3, 4), (2, 1, 0, 2), mode='circular')",
+        "torch._C._nn.reflection_pad1d(x, [2, 3])", "torch._C._nn.reflection_pad2d(x.view(2, 3, 4), [1, 0, 2, 1])", "torch._C._nn.reflection_pad3d(x.view(2, 3, 2, 2), [1, 0, 0, 1, 2, 1])",
+        "torch._C._nn.replication_pad1d(x, [2, 3])", "torch._C._nn.replication_pad2d(x.view(2, 3, 4), [1, 0, 2, 1])", "torch._C._nn.replication_pad3d(x.view(2, 3, 2, 2), [1, 0, 0, 1, 2, 1])",
+        "torch.ops.aten._pad_circular(x.view(1, 4, 6), [2, 1])", "F.pixel_shuffle(x.view(4, 2, 3), 2)", "F.pixel_shuffle(x.view(1, 8, 1, 3), 2)", "F.pixel_unshuffle(x.view(1, 1, 4, 6), 2)",
+        "torch.channel_shuffle(i.view(1, 4, 2, 3), 2) * s.detach()", "torch.native_channel_shuffle(i.view(1, 6, 2, 2), 3) * 2", "x.flip(1)", "x.flip((0, -1))", "x.view(24).flip(0)", "i.flip(1)", "torch.fliplr(x)", "torch.flipud(x)",
+    ],
+    "scans": [
+        "x.cumsum(1)", "x.cumsum(0)", "i.cumsum(-1)", "m.cumsum(1)", "x.cumsum(1, dtype=torch.float64)", "s.cumsum(0)", "x.repeat(1, 50).cumsum(1)",
+        "x.view(24, 1).repeat(7, 3).cumsum(0)", "x.prod()", "x.prod(1)", "x.prod(0, keepdim=True)", "(x * m).prod(1)", "i.prod(1)",
+        "x.argmax()", "x.argmax(1)", "x.argmin(0, keepdim=True)", "i.argmax(1)", "y[x.argmax(1)]", "x.argmin(keepdim=True)", "x.max(1)[1]", "i.min(0)[1]",
+        "x.detach() * z", "(x.floor() - x).detach() + x", "x.data * z", "x.roll(3)",
     ],
     "losses": [
         "F.cross_entropy(x, j)", "F.cross_entropy(x, j, reduction='none')", "F.cross_entropy(x, j, reduction='sum')",
@@ -233,7 +286,7 @@ def check(importer, cases, folder):
 # Scripted code alone has these; Inputs/scripted.py and newer_operators.py use them.
 SCRIPTED = {"aten::" + name for name in (
     "__contains__ __getitem__ __is__ __isnot__ _set_item _unwrap_optional append cpu extend insert is_grad_enabled items "
-    "conv1d conv2d conv3d convolution keys len list pop reverse values warn format percentFormat requires_grad rms_norm scaled_dot_product_attention").split()}
+    "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d convolution keys len list pop reverse values warn format percentFormat requires_grad rms_norm scaled_dot_product_attention").split()}
 
 
 def coverage(importer, folder):

@@ -24,7 +24,7 @@ TYPES = {"f32": torch.float32, "f64": torch.float64, "f16": torch.float16, "bf16
          "i32": torch.int32, "i8": torch.int8, "ui8": torch.uint8, "i1": torch.bool}
 UNARY = {"neg": torch.neg, "abs": torch.abs, "sign": torch.sign, "exp": torch.exp, "log": torch.log, "sqrt": torch.sqrt,
          "rsqrt": torch.rsqrt, "tanh": torch.tanh, "erf": torch.erf, "sigmoid": torch.sigmoid, "sin": torch.sin,
-         "cos": torch.cos, "floor": torch.floor, "not": torch.logical_not}
+         "cos": torch.cos, "floor": torch.floor, "not": torch.logical_not, "detach": torch.Tensor.detach}
 COMPARE = {"eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge}
 SAFETENSORS = {"F32": np.float32, "F64": np.float64, "F16": np.float16, "I64": np.int64, "I32": np.int32, "I8": np.int8,
                "U8": np.uint8, "BOOL": np.bool_}
@@ -86,14 +86,15 @@ class Function:
         for line in text.splitlines():
             line = re.sub(r" loc\(#\w+\)$", "", line.strip())
             if line.startswith("func.func"):
+                self.updated = re.findall(r'ds\.state = @"([^"]*)"', line.split(") -> ")[1])
                 self.arguments = re.findall(r'(%\w+): (tensor<[^>]*>) \{ds\.(input|state) = @?"([^"]*)"\}', line)
             elif line.startswith("%"):
                 self.lines.append(line)
             elif line.startswith("return"):
-                self.result = line.split()[1]
+                self.result, *self.updates = re.findall(r"%[\w#]+", line)
 
     def run(self, values):
-        """`values` by the name of the input or state. Returns the loss."""
+        """`values` by the name of the input or state. Returns the loss; `written` then has what states are given."""
         names = {}
         for argument, spelled, _, name in self.arguments:
             shape, dtype = parse_type(spelled)
@@ -106,6 +107,7 @@ class Function:
             base = target.split(":")[0]
             for i, result in enumerate(results):
                 names[base if len(results) == 1 else f"{base}#{i}"] = result
+        self.written = {state: names[value] for state, value in zip(self.updated, self.updates)}
         return names[self.result]
 
     @staticmethod
@@ -234,6 +236,27 @@ class Function:
         return [function(*operands[:2], operands[2] if "bias(" in op else None, field(op, "stride"),
                          field(op, "padding"), field(op, "dilation"), int(number(op, "groups")))]
 
+    def do_conv_grad_input(self, op, operands, names):
+        weight, grad = operands
+        function = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[grad.dim() - 3]
+        windows, shape = [field(op, name) for name in ("stride", "padding", "dilation")], parse_types(op)[-1][0]
+        extra = [size - (length - 1) * stride + 2 * padding - dilation * (window - 1) - 1 for size, length, window, stride, padding,
+                 dilation in zip(shape[2:], grad.shape[2:], weight.shape[2:], *windows)]
+        stride, padding, dilation = windows
+        return [function(grad, weight, None, stride, padding, extra, int(number(op, "groups")), dilation)]
+
+    def do_batch_norm(self, op, operands, names):
+        x, momentum = operands[0], number(op, "momentum")
+        over = [dim for dim in range(x.dim()) if dim != 1]
+        result = F.batch_norm(x, None, None, self.named(op, "weight", names), self.named(op, "bias", names), True, momentum,
+                              number(op, "epsilon"))
+        mean, variance = x.mean(over), x.var(over, unbiased=False)
+        running = re.search(r"running\((%[\w#]+), (%[\w#]+)\)", op)
+        kept = [names[name].clone() for name in running.groups()] if running else []
+        if running:
+            F.batch_norm(x, *kept, None, None, True, momentum, number(op, "epsilon"))
+        return [result, mean, (variance + number(op, "epsilon")).rsqrt(), *kept]
+
     def do_attention(self, op, operands, names):
         q, k, v = (x.transpose(1, 2) for x in operands[:3])
         groups = q.shape[1] // k.shape[1]
@@ -332,6 +355,9 @@ def compare(importer, path, specs, loss=None, vocab=16, tolerance=1e-5):
             values[name] = values[name].clone().requires_grad_()
     actual = function.run({**values, **inputs})
     assert relative(actual, expected) <= tolerance, f"loss {actual.item()} where PyTorch has {expected.item()}"
+    buffers = dict(model.named_buffers())
+    for name, value in function.written.items():
+        assert relative(value.double(), buffers[name].double()) <= tolerance, f"buffer {name} differs"
     expected.backward()
     actual.backward()
     gradients = 0

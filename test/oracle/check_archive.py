@@ -4,7 +4,8 @@
     check_archive.py --out DIR test/Import/archives/alibi.py
     check_archive.py --out DIR --steps 20 --optimizer AdamW --ranks 2 --stage 3 test/Import/archives/tied_padding.py
 
-The loss must agree to 1e-5, every parameter's gradient to 1e-4 by norm (as check_gradients.py does it).  With --steps it
+The loss must agree to 1e-5, every parameter's gradient to 1e-4 by norm (as check_gradients.py does it), and every buffer
+that the forward updates to 1e-5.  With --steps it
 is a training run that is compared: losses, gradient norms and the final weights.  Two ranks see what PyTorch sees with
 twice the accumulation.
 """
@@ -55,6 +56,20 @@ def read_expected(folder):
     return expected, int(expected["inputs"][0].split("=")[1].split("x")[0])
 
 
+def buffer_complaints(before, after, trainer, tolerance):
+    """Buffers that PyTorch's forward updates and ours does not, or otherwise, each relative to its own norm."""
+    complaints = []
+    for name, value in trainer.model.named_buffers():
+        theirs = value.detach().numpy().astype(np.float64)
+        if name not in after:
+            continue  # it is written out as ops, or nothing reads it
+        ours, was = (weights[name].astype(np.float64).reshape(theirs.shape) for weights in (after, before))
+        off = float(np.linalg.norm(ours - theirs))
+        if not off <= max(tolerance * float(np.linalg.norm(theirs)), 1e-7 * theirs.size ** 0.5):  # a mean of 0 is noise
+            complaints.append(f"buffer {name}: differs by {off:.3g} of {np.linalg.norm(theirs - was):.3g}")
+    return complaints
+
+
 def check(folder):
     """[complaints] and a summary for the first step of the archive in `folder`."""
     files = paths(folder)
@@ -67,7 +82,10 @@ def check(folder):
     assert compare.difference(theirs[0]["loss"], expected["loss"]) < 1e-6, "the oracle does not train what was exported"
     complaints, summary = compare.compare(compare.read_log(files["log"]), theirs, 1e-5, 1e-5)
     gradients = trainer.named(trainer.gradients)
-    more, seen = check_gradients.compare(safetensors_io.load(files["before"]), safetensors_io.load(files["after"]), gradients,
+    before, after = safetensors_io.load(files["before"]), safetensors_io.load(files["after"])
+    complaints += buffer_complaints(before, after, trainer, 1e-5)
+    buffers = {name for name, _ in trainer.model.named_buffers()}
+    more, seen = check_gradients.compare({name: value for name, value in before.items() if name not in buffers}, after, gradients,
                                          RATE, 1e-4)
     complaints += more + [f"{name}: not among the weights" for name in check_gradients.unseen(gradients, seen)]
     return complaints, f"{summary}\n{len(seen)} gradients agree"
@@ -92,7 +110,10 @@ def check_run(folder, args):
     theirs, trainer = train_oracle.train(files["model"], {**config, "gradient_accumulation_steps": args.ranks}, files["data"],
                                          args.steps)
     complaints, summary = compare.compare(compare.read_log(files["log"]), theirs, 1e-5, 1e-4)
-    return complaints + weight_complaints(safetensors_io.load(files["after"]), trainer.weights(), 1e-4), summary
+    before, after = safetensors_io.load(files["before"]), safetensors_io.load(files["after"])
+    if args.ranks == 1: # of several, buffers are the mean of what the ranks make of them
+        complaints += buffer_complaints(before, after, trainer, 1e-4)
+    return complaints + weight_complaints(after, trainer.weights(), 1e-4), summary
 
 
 def main():

@@ -186,6 +186,17 @@ TensorRef broadcastTo(Builder &b, const TensorRef &x, const Shape &shape) {
   return b.broadcast(x, dims, shape);
 }
 
+void overwrite(Builder &b, const TensorRef &target, const TensorRef &value) {
+  std::string name = b.use(b.convert(value, target->type));
+  if (target->storage)
+    for (auto &member : target->storage->members)
+      if (auto alias = member.lock(); alias && alias != target)
+        alias->isStale = true;
+  *target = *makeNamed(name, value->shape, target->type);
+  target->storage = std::make_shared<Storage>();
+  target->storage->members.push_back(target);
+}
+
 std::optional<c10::Scalar> splatValue(const TensorRef &x) {
   if (!x->isKnown() || x->known.numel() == 0)
     return std::nullopt;

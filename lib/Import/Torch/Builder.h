@@ -56,6 +56,9 @@ private:
 
 /// `x` repeated to `shape` as PyTorch's rules say; a known splat is written in that shape at once.
 TensorRef broadcastTo(Builder &b, const TensorRef &x, const Shape &shape);
+/// Gives `target`, which others may hold, the elements of `value`, which has its shape; other tensors that
+/// share its memory are stale from then on.
+void overwrite(Builder &b, const TensorRef &target, const TensorRef &value);
 /// The one value of a known tensor whose elements are all equal.
 std::optional<c10::Scalar> splatValue(const TensorRef &x);
 

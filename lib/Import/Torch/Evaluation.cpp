@@ -181,6 +181,8 @@ static void writeInPlace(Builder &b, const TensorRef &target, const Value &resul
     throw Unsupported(name);
   if ((*computed)->shape != target->shape)
     fail(name + " gives shape " + spellList((*computed)->shape) + " in place of " + spellList(target->shape));
+  if (b.states.updateBuffer(target))
+    return overwrite(b, target, *computed);
   bool isState = target->state || (target->isKnown() && b.states.ownsMemoryOf(target->known));
   if (target->storage)
     for (auto &member : target->storage->members)
@@ -190,21 +192,25 @@ static void writeInPlace(Builder &b, const TensorRef &target, const Value &resul
     throw UnsupportedWrite(name + " that writes a parameter or buffer of the model");
   if (target->isKnown() && target->known.storage().use_count() > 1)
     throw Unsupported(name + " through a view of a tensor");
-  TensorRef value = b.convert(*computed, target->type);
-  std::string newName = b.use(value);
-  if (target->storage)
-    for (auto &member : target->storage->members)
-      if (auto alias = member.lock(); alias && alias != target)
-        alias->isStale = true;
-  *target = *makeNamed(newName, value->shape, value->type);
-  target->storage = std::make_shared<Storage>();
-  target->storage->members.push_back(target);
+  overwrite(b, target, *computed);
+}
+
+/// True where the assigned attribute is a buffer, which has that value from then on.
+static bool assignBuffer(Builder &b, jit::Node &node, const std::vector<Value> &arguments) {
+  auto *object = std::get_if<c10::IValue>(&arguments[0]);
+  auto *value = std::get_if<TensorRef>(&arguments[1]);
+  if (!value || !object || !object->isObject())
+    return false;
+  c10::IValue attribute = object->toObjectRef().getAttr(node.s(c10::attr::name));
+  return attribute.isTensor() && b.states.assignBuffer(attribute.toTensor(), *value);
 }
 
 static Value runHandler(Builder &b, jit::Node &node, const std::string &name, std::vector<Value> &arguments) {
   std::string base = withoutUnderscore(name);
   Handler handler = findOperator(base);
   const auto *schema = node.maybeSchema();
+  if (node.kind() == c10::prim::SetAttr && assignBuffer(b, node, arguments))
+    return makeTuple({}); // it has no results
   if (node.kind() == c10::prim::SetAttr)
     throw UnsupportedWrite(name + " that assigns the attribute '" + node.s(c10::attr::name) +
                            "' of a module");
@@ -252,6 +258,9 @@ std::vector<Value> Interpreter::runOperator(jit::Node &node, std::vector<Value> 
       return {result};
     return std::get<SequenceRef>(result)->items;
   }
+  if (schema && !arguments.empty() && writes(*schema, 0))
+    if (auto *target = std::get_if<TensorRef>(&arguments.front()))
+      states.updateBuffer(*target); // whose elements are not known any more
   if (canEvaluate(node, arguments))
     return evaluate(states, node, arguments);
   Value result = runHandler(b, node, name, arguments);

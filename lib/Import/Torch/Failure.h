@@ -40,8 +40,8 @@ public:
   using std::runtime_error::runtime_error;
 };
 
-/// The forward writes what belongs to the model. Collected, but told only of layers in which no operator is
-/// missing: a batch norm counts its batches in a buffer, and is supported with that or not at all.
+/// The forward writes what belongs to the model and is no whole buffer. Collected, but told only of layers in
+/// which no operator is missing: what those write may follow from that.
 class UnsupportedWrite : public Unsupported {
 public:
   using Unsupported::Unsupported;

@@ -84,7 +84,8 @@ static std::string declare(const State &state) {
 }
 
 std::string FunctionText::finish(States &states, const std::vector<std::pair<std::string, TensorRef>> &inputs,
-                                 const TensorRef &result, const std::string &value) {
+                                 const TensorRef &result, const std::string &value,
+                                 const std::vector<Update> &updates) {
   states.nameConstants();
   std::string arguments;
   for (size_t i = 0; i < inputs.size(); ++i)
@@ -97,8 +98,16 @@ std::string FunctionText::finish(States &states, const std::vector<std::pair<std
   for (const State &state : states.all())
     if (state.kind == StateKind::Parameter || !state.argument.empty())
       text += declare(state);
-  text += "  func.func @forward(" + arguments + ") -> " + typeOf(result) + " {\n" + body + "    return " +
-          value + " : " + typeOf(result) + "\n  }\n}\n";
+  std::string results = typeOf(result), values = value, types = results;
+  for (const Update &update : updates) {
+    results += ", " + typeOf(*update.state) + " {ds.state = @" + quote(update.state->name) + "}";
+    values += ", " + update.value;
+    types += ", " + typeOf(*update.state);
+  }
+  if (!updates.empty())
+    results = "(" + results + ")";
+  text += "  func.func @forward(" + arguments + ") -> " + results + " {\n" + body + "    return " + values +
+          " : " + types + "\n  }\n}\n";
   return text + locations;
 }
 

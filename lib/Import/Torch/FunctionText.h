@@ -39,10 +39,15 @@ public:
   /// The name of the forward's argument number `index`.
   static std::string inputName(size_t index) { return "%arg" + std::to_string(index); }
 
+  /// A value that the forward gives a state.
+  struct Update {
+    State *state = nullptr;
+    std::string value; ///< its name
+  };
   /// The module: states, the function with `inputs` as arguments, which returns `result` under the name
-  /// `value`, and the locations.
+  /// `value` and the values of updates, and the locations.
   std::string finish(States &states, const std::vector<std::pair<std::string, TensorRef>> &inputs,
-                     const TensorRef &result, const std::string &value);
+                     const TensorRef &result, const std::string &value, const std::vector<Update> &updates);
 
 private:
   std::string locationSuffix();

@@ -172,20 +172,27 @@ static TensorRef asLoss(Builder &b, const TensorRef &loss) {
   return b.convert(b.reshape(loss, {}), at::kFloat);
 }
 
-void importModel(const Request &request) {
-  at::NoGradGuard noGrad;
-  torch::jit::Module module = loadModule(request);
-  auto method = module.find_method("forward");
-  if (!method)
-    fail("the archive's module has no method forward");
-  States states(module);
+/// What the forward makes of buffers that it writes.
+static std::vector<FunctionText::Update> collectUpdates(Builder &b) {
+  std::vector<FunctionText::Update> updates;
+  for (State &state : b.states.all())
+    if (state.isUpdated && state.current->state != &state) {
+      b.text.argument(state); // also where its value so far is read by nothing
+      updates.push_back({&state, b.use(state.current)});
+    }
+  return updates;
+}
+
+/// Runs the forward once and returns the module's text. `states` says then which buffers it has written.
+static std::string runForward(const Request &request, const torch::jit::Module &module,
+                              const c10::FunctionSchema &schema, States &states) {
   for (const State &state : states.all())
     if (state.kind == StateKind::Parameter && state.value.scalar_type() == at::kDouble)
       fail("the parameter '" + state.name + "' is float64, which programs do not train",
            "export the model after model.float()");
   FunctionText text;
   Builder b(states, text);
-  Arguments arguments = bindArguments(request, method->function().getSchema());
+  Arguments arguments = bindArguments(request, schema);
   Interpreter interpreter(b, states);
   Value result = interpreter.run(module, "forward", arguments.values);
   interpreter.refuseUnsupported();
@@ -197,9 +204,32 @@ void importModel(const Request &request) {
   TensorRef loss = asLoss(b, findLoss(b, request, result, arguments));
   text.setLocation({});
   std::string value = b.use(loss);
-  writeAll(request.mlirFd, text.finish(states, arguments.inputs, loss, value));
-  if (request.weightsFd >= 0)
-    writeWeights(request.weightsFd, states);
+  std::vector<FunctionText::Update> updates = collectUpdates(b);
+  return text.finish(states, arguments.inputs, loss, value, updates);
+}
+
+/// A buffer that the forward writes is known for one only once it is written; what was read of it before may
+/// have been taken for a constant. So a forward that has written any runs again, with all of them as states.
+void importModel(const Request &request) {
+  at::NoGradGuard noGrad;
+  torch::jit::Module module = loadModule(request);
+  auto method = module.find_method("forward");
+  if (!method)
+    fail("the archive's module has no method forward");
+  std::set<std::string> updated;
+  for (;;) {
+    States states(module, updated);
+    std::string text = runForward(request, module, method->function().getSchema(), states);
+    std::set<std::string> found = states.namesOfUpdated();
+    if (found == updated) {
+      states.refuseAssumed();
+      writeAll(request.mlirFd, text);
+      if (request.weightsFd >= 0)
+        writeWeights(request.weightsFd, states);
+      return;
+    }
+    updated.insert(found.begin(), found.end());
+  }
 }
 
 } // namespace ds::ts

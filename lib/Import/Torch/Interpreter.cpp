@@ -117,13 +117,23 @@ std::vector<Value> Interpreter::call(jit::Node &node, const Scope &scope) {
   return runOperator(node, arguments);
 }
 
+/// The value of a constant. Tensors that a forward would write are small: each run has its own.
+static Value readConstant(jit::Node &node) {
+  constexpr int64_t maxCopied = 4096; // elements
+  c10::IValue value = *jit::toIValue(node.output());
+  if (value.isTensor() && value.toTensor().defined() && value.toTensor().numel() <= maxCopied &&
+      value.toTensor().dim() > 0)
+    value = value.toTensor().clone();
+  return fromIValue(asNumber(value));
+}
+
 bool Interpreter::runStructure(jit::Node &node, Scope &scope) {
   auto kind = node.kind();
   if (kind == prim::Constant) {
     if (node.output()->type()->kind() == c10::TypeKind::FunctionType)
       scope[node.output()] = Unknown(); // Its call reads the type.
     else
-      scope[node.output()] = fromIValue(asNumber(*jit::toIValue(node.output())));
+      scope[node.output()] = readConstant(node);
     return true;
   }
   if (kind == prim::If)
@@ -217,6 +227,9 @@ Value Interpreter::readAttribute(jit::Node &node, const Value &object) {
       result->state = state;
       return result;
     }
+  if (value.isTensor() && value.toTensor().defined())
+    if (TensorRef buffer = states.updatedBuffer(value.toTensor()))
+      return buffer;
   if (const State *parameter = states.findAliased(value))
     throw Unsupported("a read of the attribute '" + name + "', which shares the memory of the parameter '" +
                       parameter->name + "' and is not that parameter");

@@ -92,16 +92,53 @@ TensorRef emitAttention(Builder &b, const TensorRef &query, const TensorRef &key
   return b.text.emitMany(text.op, {{query->shape, query->type}, {lse, at::kFloat}}).front();
 }
 
+static std::string spellWindows(const ConvWindows &windows) {
+  return " stride " + spellList(windows.stride) + " padding " + spellList(windows.padding) + " dilation " +
+         spellList(windows.dilation) + " groups " + std::to_string(windows.groups);
+}
+
 TensorRef emitConv(Builder &b, const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
                    const ConvWindows &windows, const Shape &shape) {
   refuseDouble(b, x);
   OpText text{b, "ds.conv " + b.use(x) + ", " + b.use(weight), typeOf(x) + ", " + typeOf(weight)};
   text.addOptional("bias", bias);
-  text.op += " stride " + spellList(windows.stride) + " padding " + spellList(windows.padding) +
-             " dilation " + spellList(windows.dilation) + " groups " + std::to_string(windows.groups) +
-             " : " + text.types + " -> ";
+  text.op += spellWindows(windows) + " : " + text.types + " -> ";
   return b.text.emit(text.op + spell(shape, x->type), shape, x->type);
 }
+
+TensorRef emitTransposedConv(Builder &b, const TensorRef &x, const TensorRef &weight,
+                             const ConvWindows &windows, const Shape &shape) {
+  refuseDouble(b, x);
+  std::string filters = b.use(weight), grad = b.use(x);
+  return b.text.emit("ds.conv_grad_input " + filters + ", " + grad + spellWindows(windows) + " : " +
+                         typeOf(weight) + ", " + typeOf(x) + " -> " + spell(shape, x->type),
+                     shape, x->type);
+}
+
+TensorRef emitBatchNorm(Builder &b, const TensorRef &x, const BatchNorm &norm) {
+  const at::ScalarType type = x->type == at::kDouble ? at::kDouble : at::kFloat;
+  const std::string channels = spell({x->shape[1]}, type);
+  OpText text{b, "ds.batch_norm " + b.use(x), " : (" + typeOf(x)};
+  text.addOptional("weight", norm.weight);
+  text.addOptional("bias", norm.bias);
+  std::string results = ") -> (" + typeOf(x) + ", " + channels + ", " + channels;
+  std::vector<std::pair<Shape, at::ScalarType>> types = {{x->shape, x->type}};
+  types.resize(norm.runningMean ? 5 : 3, {{x->shape[1]}, type});
+  if (norm.runningMean) {
+    text.op += " running(" + b.use(norm.runningMean) + ", " + b.use(norm.runningVariance) + ")";
+    text.types += ", " + typeOf(norm.runningMean) + ", " + typeOf(norm.runningVariance);
+    results += ", " + channels + ", " + channels;
+  }
+  text.op += " momentum " + spellDouble(norm.momentum) + " epsilon " + spellDouble(norm.epsilon);
+  std::vector<TensorRef> values = b.text.emitMany(text.op + text.types + results + ")", types);
+  if (norm.runningMean) {
+    overwrite(b, norm.runningMean, values[3]);
+    overwrite(b, norm.runningVariance, values[4]);
+  }
+  return values.front();
+}
+
+TensorRef emitDetach(Builder &b, const TensorRef &x) { return b.unary("detach", x); }
 
 TensorRef emitEmbedding(Builder &b, const TensorRef &table, const TensorRef &ids,
                         std::optional<int64_t> padding) {

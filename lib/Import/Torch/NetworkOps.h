@@ -29,6 +29,18 @@ struct ConvWindows {
 };
 TensorRef emitConv(Builder &b, const TensorRef &x, const TensorRef &weight, const TensorRef &bias,
                    const ConvWindows &windows, const Shape &shape);
+/// What a convolution with these windows of a result of `shape` makes of the gradient x: a transposed one.
+TensorRef emitTransposedConv(Builder &b, const TensorRef &x, const TensorRef &weight,
+                             const ConvWindows &windows, const Shape &shape);
+struct BatchNorm {
+  TensorRef weight, bias;                 ///< may be null
+  TensorRef runningMean, runningVariance; ///< may be null; else buffers that the forward updates
+  double momentum = 0.1, epsilon = 1e-5;
+};
+/// By the statistics of the batch; writes the buffers of those that are kept.
+TensorRef emitBatchNorm(Builder &b, const TensorRef &x, const BatchNorm &norm);
+/// x, through which no gradient passes.
+TensorRef emitDetach(Builder &b, const TensorRef &x);
 /// Looking up the row `padding` gives it no gradient.
 TensorRef emitEmbedding(Builder &b, const TensorRef &table, const TensorRef &ids,
                         std::optional<int64_t> padding = std::nullopt);

@@ -130,7 +130,8 @@ static const Table &tensorOperators() {
   static const Table table =
       makeTable({arithmeticOperators(), activationOperators(), convolutionOperators(), factoryOperators(),
                  layoutOperators(), joiningOperators(), indexingOperators(), linearOperators(),
-                 lossOperators(), networkOperators(), reductionOperators()});
+                 lossOperators(), networkOperators(), normOperators(), poolingOperators(),
+                 reductionOperators(), resizingOperators(), scanOperators()});
   return table;
 }
 

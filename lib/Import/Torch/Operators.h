@@ -85,6 +85,10 @@ OperatorList indexingOperators();
 OperatorList linearOperators();
 OperatorList lossOperators();
 OperatorList networkOperators();
+OperatorList normOperators();
+OperatorList poolingOperators();
+OperatorList resizingOperators();
+OperatorList scanOperators();
 OperatorList reductionOperators();
 
 /// The handler of "aten::add"; null where there is none.
@@ -126,6 +130,16 @@ TensorRef asView(const TensorRef &source, TensorRef result);
 TensorRef unsqueeze(Builder &b, const TensorRef &x, int64_t dim);
 /// The window [start, start + size) of one dimension.
 TensorRef narrow(Builder &b, const TensorRef &x, int64_t dim, int64_t start, int64_t size, int64_t step = 1);
+/// The rows of `x` along `dim` at known positions: one window where they are evenly spaced, else joined
+/// pieces.
+TensorRef takeKnown(Builder &b, const TensorRef &x, int64_t dim, const Shape &positions);
+/// x with the order of `dim` reversed.
+TensorRef flipDim(Builder &b, const TensorRef &x, int64_t dim);
+/// The operator that pads with values of the tensor itself, by the name of its mode.
+Value padByMode(Call &call, const std::string &mode);
+/// The position along `dim`, which stays with size 1, of the first element that is the "max" or "min", or is
+/// no number; of type i32.
+TensorRef firstPosition(Builder &b, const char *kind, const TensorRef &x, int64_t dim);
 /// The matrix product as torch.matmul gives it.
 TensorRef multiplyMatrices(Builder &b, TensorRef x, TensorRef y);
 /// x[..., index[...]] along the last dimension, for indices of one column: [..., 1].

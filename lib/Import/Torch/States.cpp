@@ -14,9 +14,19 @@ static constexpr int maxDepth = 200;
 /// A model has at most so many parameters and buffers; shared modules could multiply without end.
 static constexpr size_t maxStates = 1'000'000;
 
-States::States(const torch::jit::Module &module) {
+/// Makes the buffer one whose elements are not known, as a parameter's are not.
+static void beginUpdates(State &state) {
+  state.isUpdated = true;
+  state.current = makeNamed("", state.value.sizes().vec(), state.value.scalar_type());
+  state.current->state = &state;
+}
+
+States::States(const torch::jit::Module &module, const std::set<std::string> &updated) {
   collect(module, "", 0);
   refuseOverlap();
+  for (State &state : states)
+    if (updated.count(state.name) > 0)
+      beginUpdates(state);
 }
 
 void States::collect(const torch::jit::Module &module, const std::string &path, int depth) {
@@ -101,6 +111,51 @@ State *States::findBuffer(const at::Tensor &tensor) {
   return nullptr;
 }
 
+bool States::updateBuffer(const TensorRef &tensor) {
+  for (State &state : states)
+    if (state.isUpdated && state.current == tensor)
+      return true;
+  State *state = tensor->isKnown() ? findBuffer(tensor->known) : nullptr;
+  if (!state || state->isUpdated) // by another object, which the import finds anew in its next run
+    return state != nullptr;
+  beginUpdates(*state);
+  *tensor = *state->current;
+  tensor->storage = std::make_shared<Storage>();
+  tensor->storage->members.push_back(tensor);
+  state->current = tensor;
+  return true;
+}
+
+bool States::assignBuffer(const at::Tensor &tensor, const TensorRef &value) {
+  State *state = findBuffer(tensor);
+  if (!state || value->shape != tensor.sizes().vec() || value->type != tensor.scalar_type())
+    return false;
+  if (!state->isUpdated)
+    beginUpdates(*state);
+  state->current = value;
+  return true;
+}
+
+TensorRef States::updatedBuffer(const at::Tensor &tensor) {
+  State *state = findBuffer(tensor);
+  return state && state->isUpdated ? state->current : nullptr;
+}
+
+void States::refuseAssumed() const {
+  for (const State &state : states)
+    if (state.isRead && state.isUpdated)
+      fail("the forward writes the buffer '" + state.name + "', whose elements the import has looked at",
+           "let nothing in the forward depend on its values but tensors");
+}
+
+std::set<std::string> States::namesOfUpdated() const {
+  std::set<std::string> names;
+  for (const State &state : states)
+    if (state.isUpdated)
+      names.insert(state.name);
+  return names;
+}
+
 bool States::ownsMemoryOf(const at::Tensor &tensor) const {
   return tensor.has_storage() && memory.count(storageOf(tensor)) > 0;
 }
@@ -142,7 +197,7 @@ void States::noteRead(const at::Tensor &tensor) {
 
 void States::nameConstants() {
   for (State &state : states)
-    if (state.isRead && !state.argument.empty()) {
+    if (state.isRead && !state.isUpdated && !state.argument.empty()) {
       state.kind = StateKind::Constant;
       state.name = "constant." + std::to_string(numConstants++);
       state.aliases.clear();

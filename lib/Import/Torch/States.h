@@ -12,6 +12,7 @@
 #include <torch/csrc/jit/api/module.h>
 
 #include <deque>
+#include <set>
 #include <unordered_map>
 
 namespace ds::ts {
@@ -24,9 +25,11 @@ struct State {
   std::vector<std::string> aliases; ///< further names of the same memory
   StateKind kind = StateKind::Parameter;
   bool trainable = false;
-  bool isRead = false;  ///< a buffer whose elements the import has looked at: what was written assumes them
-  at::Tensor value;     ///< undefined for the generator's state
-  std::string argument; ///< "%w0" once the forward uses it
+  bool isRead = false;    ///< a buffer whose elements the import has looked at: what was written assumes them
+  bool isUpdated = false; ///< a buffer that the forward writes
+  TensorRef current;      ///< what the forward has made of it so far, where it is updated
+  at::Tensor value;       ///< undefined for the generator's state
+  std::string argument;   ///< "%w0" once the forward uses it
 };
 
 /// How a state starts without a weights file, as `ds.init` spells it.
@@ -38,12 +41,24 @@ struct Init {
 /// The states of a module tree.
 class States {
 public:
-  explicit States(const torch::jit::Module &module);
+  /// `updated` are buffers that the forward is known to write, by their names.
+  States(const torch::jit::Module &module, const std::set<std::string> &updated);
 
   /// The parameter that `tensor` is; null for buffers and everything else.
   State *findParameter(const at::Tensor &tensor);
   /// The buffer that `tensor` is all of; null where there is none.
   State *findBuffer(const at::Tensor &tensor);
+  /// Lets the forward write `tensor`, where that is all of a buffer or what an attribute gave of an updated
+  /// one, and returns whether it is: the object stands for the buffer from then on.
+  bool updateBuffer(const TensorRef &tensor);
+  /// Lets the buffer that `tensor` is have `value` from then on; false where it is none, or of another type.
+  bool assignBuffer(const at::Tensor &tensor, const TensorRef &value);
+  /// What the forward has made so far of the updated buffer that `tensor` is; null where it is none.
+  TensorRef updatedBuffer(const at::Tensor &tensor);
+  /// Fails where an updated buffer's elements decided what was written.
+  void refuseAssumed() const;
+  /// The names of the buffers that are updated.
+  std::set<std::string> namesOfUpdated() const;
   /// The parameter that shares memory with a tensor in `value`, which is a tensor or contains some; null
   /// where there is none.
   const State *findAliased(const c10::IValue &value) const;

@@ -105,7 +105,7 @@ class NoGrad(Base):
 
 
 class Largest(Base):
-    """A branch by the positions of a maximum: nothing else is missing."""
+    """A branch by the positions of a maximum."""
 
     def forward(self, x):
         values, positions = (x * self.w).max(1)

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 class Block(nn.Module):
     def forward(self, x):
-        x = torch.cumsum(x, 1)
+        x = torch.logcumsumexp(x, 1)
         return torch.sort(x, 1)[0] + x.detach()
 
 
@@ -79,7 +79,7 @@ class Transposed(nn.Module):
         self.w = nn.Parameter(torch.ones(6, 2, 3))
 
     def forward(self, x):
-        return torch.convolution(x, self.w, None, [1], [0], [1], True, [0], 1).sum()
+        return torch.convolution(x, self.w, None, [1], [0], [2], True, [1], 1).sum()
 
 
 class Slides(nn.Module):

@@ -145,8 +145,11 @@ class Slides(Base):
         left = torch.conv1d(signal, filters[:2].repeat(1, 2, 1), self.w[:2], stride=2, padding=1)
         middle = torch.convolution(signal[:, :2], filters, None, [1], [0], [1], False, [0], 1)
         same = torch.conv2d(image, self.w[:2].view(2, 1, 1, 1).repeat(1, 1, 2, 3), padding="same", groups=2)
+        wide = torch.conv_transpose1d(signal[:, :3], filters, stride=2) ** 2
+        high = torch.conv_transpose2d(image, self.w.view(2, 1, 3, 1), padding=(1, 0)) ** 2
+        deep = torch.conv_transpose3d(image.view(1, 2, 3, 2, 2), self.w.view(2, 3, 1, 1, 1)) ** 2
         volume = torch.conv3d(image.view(1, 2, 3, 2, 2), filters.view(3, 2, 1, 1, 1), dilation=2)
-        return left.sum() + middle.exp().sum() + (same * same).sum() + (volume * volume).sum()
+        return left.sum() + middle.exp().sum() + wide.sum() + high.sum() + deep.sum() + (same * same).sum() + (volume * volume).sum()
 
 
 MODELS = {"control": Control, "containers": Containers, "optional": Optionals, "inplace": InPlace, "tied": Tied,

@@ -18,21 +18,23 @@ Shape windowsOf(Call &call, const char *name, size_t numDims) {
   return values;
 }
 
-/// Ranks, channels and types fit together.
-void checkOperands(Call &call, const TensorRef &x, const TensorRef &weight, int64_t groups) {
-  const std::string name = call.schema.name(), hint = "check the shapes given by --input";
-  if (weight->rank() < 3 || weight->rank() > 5)
-    throw Unsupported(name + " with a weight of rank " + std::to_string(weight->rank()));
-  if (x->rank() != weight->rank() || groups < 1 || x->shape[1] != weight->shape[1] * groups ||
-      weight->shape[0] % groups != 0)
-    fail(name + " of shape " + spellList(x->shape) + " with a weight of shape " + spellList(weight->shape) +
-             " in " + std::to_string(groups) + " groups",
-         hint);
+void checkTypes(const std::string &name, const TensorRef &x, const TensorRef &weight) {
   if (x->type != weight->type)
     fail(name + " of element type " + spell(x->type) + " with a weight of " + spell(weight->type),
          "check the types given by --input");
   if (x->type != at::kFloat && x->type != at::kHalf && x->type != at::kBFloat16)
     throw Unsupported(name + " of element type " + spell(x->type));
+}
+
+/// Ranks, channels and types fit together.
+void checkOperands(Call &call, const TensorRef &x, const TensorRef &weight, int64_t groups) {
+  const std::string name = call.schema.name(), hint = "check the shapes given by --input";
+  if (x->rank() != weight->rank() || groups < 1 || x->shape[1] != weight->shape[1] * groups ||
+      weight->shape[0] % groups != 0)
+    fail(name + " of shape " + spellList(x->shape) + " with a weight of shape " + spellList(weight->shape) +
+             " in " + std::to_string(groups) + " groups",
+         hint);
+  checkTypes(name, x, weight);
 }
 
 /// The sizes that the windows give; fails where one does not fit.
@@ -96,20 +98,56 @@ TensorRef convolve(Call &call, TensorRef x, const TensorRef &weight) {
   return emitConv(call.b, x, weight, bias, windows, resultShape(call.schema.name(), x, weight, windows));
 }
 
+/// The gradient by the input of a convolution with these windows, for the weight [I, O / groups, K...].
+TensorRef convolveTransposed(Call &call, TensorRef x, const TensorRef &weight) {
+  Builder &b = call.b;
+  const std::string name = call.schema.name();
+  const size_t numDims = weight->shape.size() - 2;
+  ConvWindows windows{windowsOf(call, "stride", numDims), windowsOf(call, "padding", numDims),
+                      windowsOf(call, "dilation", numDims), call.integer("groups")};
+  checkTypes(name, x, weight);
+  if (x->rank() != weight->rank() || windows.groups < 1 || x->shape[1] != weight->shape[0] ||
+      weight->shape[0] % windows.groups != 0)
+    fail(name + " of shape " + spellList(x->shape) + " with a weight of shape " + spellList(weight->shape) +
+             " in " + std::to_string(windows.groups) + " groups",
+         "check the shapes given by --input");
+  Shape extra = windowsOf(call, "output_padding", numDims);
+  Shape shape = {x->shape[0], weight->shape[1] * windows.groups};
+  for (size_t d = 0; d < numDims; ++d) {
+    int64_t size = (x->shape[d + 2] - 1) * windows.stride[d] - 2 * windows.padding[d] +
+                   windows.dilation[d] * (weight->shape[d + 2] - 1) + 1 + extra[d];
+    if (windows.stride[d] < 1 || windows.padding[d] < 0 || windows.dilation[d] < 1 || size < 1 ||
+        extra[d] < 0)
+      fail(name + " of shape " + spellList(x->shape) + " with stride " + spellList(windows.stride) +
+           ", padding " + spellList(windows.padding) + ", dilation " + spellList(windows.dilation) +
+           " and output_padding " + spellList(extra));
+    if (extra[d] >= windows.stride[d])
+      throw Unsupported(name + " with an output_padding of a stride or more");
+    shape.push_back(size);
+  }
+  TensorRef result = emitTransposedConv(b, x, weight, windows, shape);
+  TensorRef bias = call.optionalTensor("bias");
+  return bias ? b.binary("add", result, b.broadcast(bias, {1}, shape)) : result;
+}
+
+template <bool transposed>
 Value convolution(Call &call) {
-  if (call.flag("transposed"))
-    throw Unsupported(call.schema.name() + " with transposed=True");
+  auto *compute = transposed || call.flag("transposed") ? convolveTransposed : convolve;
   TensorRef x = call.tensor("input"), weight = call.tensor("weight");
-  if (weight->rank() < 3 || x->rank() != weight->rank() - 1)
-    return convolve(call, x, weight);
-  TensorRef result = convolve(call, unsqueeze(call.b, x, 0), weight); // one sample without a batch
+  if (weight->rank() < 3 || weight->rank() > 5)
+    throw Unsupported(call.schema.name() + " with a weight of rank " + std::to_string(weight->rank()));
+  if (x->rank() != weight->rank() - 1)
+    return compute(call, x, weight);
+  TensorRef result = compute(call, unsqueeze(call.b, x, 0), weight); // one sample without a batch
   return call.b.reshape(result, Shape(result->shape.begin() + 1, result->shape.end()));
 }
 
 constexpr Operator operators[] = {
-    {"aten::_convolution", convolution}, {"aten::_convolution_mode", convolution},
-    {"aten::convolution", convolution},  {"aten::conv1d", convolution},
-    {"aten::conv2d", convolution},       {"aten::conv3d", convolution},
+    {"aten::_convolution", convolution<false>},    {"aten::_convolution_mode", convolution<false>},
+    {"aten::convolution", convolution<false>},     {"aten::conv1d", convolution<false>},
+    {"aten::conv2d", convolution<false>},          {"aten::conv3d", convolution<false>},
+    {"aten::conv_transpose1d", convolution<true>}, {"aten::conv_transpose2d", convolution<true>},
+    {"aten::conv_transpose3d", convolution<true>},
 };
 
 } // namespace

@@ -22,6 +22,29 @@ TensorRef pickLast(Builder &b, const TensorRef &x, const TensorRef &index) {
   return reduceDims(b, "sum", b.select(b.compare("eq", column, wide), x, zero), {x->rank() - 1}, true);
 }
 
+TensorRef takeKnown(Builder &b, const TensorRef &x, int64_t dim, const Shape &positions) {
+  constexpr size_t maxPieces = 1024;
+  Shape at = positions;
+  for (int64_t &position : at) {
+    position = position < 0 ? position + x->shape[dim] : position;
+    if (position < 0 || position >= x->shape[dim])
+      fail("an index of " + std::to_string(position) + " lies outside of dimension " + std::to_string(dim) +
+           " of size " + std::to_string(x->shape[dim]));
+  }
+  int64_t step = at.size() > 1 ? at[1] - at[0] : 1;
+  bool isEven = step > 0 && !at.empty();
+  for (size_t i = 1; i < at.size(); ++i)
+    isEven &= at[i] - at[i - 1] == step;
+  if (isEven)
+    return narrow(b, x, dim, at[0], static_cast<int64_t>(at.size()), step);
+  if (at.size() > maxPieces || at.empty())
+    throw Unsupported("an index by a list of " + std::to_string(at.size()) + " unevenly spaced positions");
+  std::vector<TensorRef> pieces;
+  for (int64_t position : at)
+    pieces.push_back(narrow(b, x, dim, position, 1));
+  return b.concat(pieces, dim);
+}
+
 namespace {
 
 Value slice(Call &call) {
@@ -59,31 +82,6 @@ TensorRef selectOne(Builder &b, const TensorRef &x, int64_t dim, int64_t positio
 Value select(Call &call) {
   TensorRef x = call.tensor("self");
   return asView(x, selectOne(call.b, x, call.dim("dim", x->rank()), call.integer("index")));
-}
-
-/// The rows of `x` along `dim` at known positions: one window where they are evenly spaced, else joined
-/// pieces.
-TensorRef takeKnown(Builder &b, const TensorRef &x, int64_t dim, const Shape &positions) {
-  constexpr size_t maxPieces = 1024;
-  Shape at = positions;
-  for (int64_t &position : at) {
-    position = position < 0 ? position + x->shape[dim] : position;
-    if (position < 0 || position >= x->shape[dim])
-      fail("an index of " + std::to_string(position) + " lies outside of dimension " + std::to_string(dim) +
-           " of size " + std::to_string(x->shape[dim]));
-  }
-  int64_t step = at.size() > 1 ? at[1] - at[0] : 1;
-  bool isEven = step > 0 && !at.empty();
-  for (size_t i = 1; i < at.size(); ++i)
-    isEven &= at[i] - at[i - 1] == step;
-  if (isEven)
-    return narrow(b, x, dim, at[0], static_cast<int64_t>(at.size()), step);
-  if (at.size() > maxPieces || at.empty())
-    throw Unsupported("an index by a list of " + std::to_string(at.size()) + " unevenly spaced positions");
-  std::vector<TensorRef> pieces;
-  for (int64_t position : at)
-    pieces.push_back(narrow(b, x, dim, position, 1));
-  return b.concat(pieces, dim);
 }
 
 Shape positionsOf(Builder &b, const TensorRef &index, int64_t size) {
@@ -184,9 +182,14 @@ Value triangle(Call &call) {
 
 Value roll(Call &call) {
   TensorRef x = call.tensor("self");
+  const Shape shape = x->shape;
   Shape shifts = call.integers("shifts"), dims = call.integers("dims");
-  if (dims.empty() || dims.size() != shifts.size())
-    throw Unsupported("aten::roll of a flattened tensor");
+  if (dims.empty() && shifts.size() == 1) {
+    x = call.b.reshape(x, {x->numel()});
+    dims = {0};
+  }
+  if (dims.size() != shifts.size())
+    fail("aten::roll by " + spellList(shifts) + " of dimensions " + spellList(dims));
   for (size_t i = 0; i < dims.size(); ++i) {
     int64_t dim = dims[i] < 0 ? dims[i] + x->rank() : dims[i], size = x->shape.at(dim);
     int64_t shift = size ? ((shifts[i] % size) + size) % size : 0;
@@ -194,7 +197,7 @@ Value roll(Call &call) {
       x = call.b.concat(
           {narrow(call.b, x, dim, size - shift, shift), narrow(call.b, x, dim, 0, size - shift)}, dim);
   }
-  return x;
+  return call.b.reshape(x, shape);
 }
 
 /// Pads with a constant; negative amounts cut. `pad` counts from the last dimension.
@@ -202,7 +205,7 @@ Value padConstant(Call &call) {
   Builder &b = call.b;
   TensorRef x = call.tensor("self");
   if (call.has("mode") && call.text("mode") != "constant")
-    throw Unsupported("aten::pad of mode " + call.text("mode"));
+    return padByMode(call, call.text("mode"));
   Shape amounts = call.integers("pad");
   double value = call.numberOr("value", 0);
   for (size_t i = 0; i + 1 < amounts.size(); i += 2) {

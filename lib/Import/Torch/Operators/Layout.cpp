@@ -1,5 +1,6 @@
 //===- Layout.cpp - Views, repetitions, copies and casts ------------------------===//
 
+#include "../NetworkOps.h"
 #include "../Operators.h"
 
 #include <algorithm>
@@ -268,12 +269,10 @@ Value to(Call &call) {
 
 Value typeAs(Call &call) { return call.b.convert(call.tensor("self"), call.tensor("other")->type); }
 
-/// Integers have no gradient, so that nothing is cut off.
+/// A view through which no gradient passes; integers have none to begin with.
 Value detach(Call &call) {
   TensorRef x = call.tensor(call.has("self") ? "self" : "a");
-  if (c10::isFloatingType(x->type))
-    throw Unsupported(call.schema.name() + " of a tensor that depends on the model's inputs or parameters");
-  return x;
+  return c10::isFloatingType(x->type) ? asView(x, emitDetach(call.b, x)) : x;
 }
 
 constexpr Operator operators[] = {

@@ -8,6 +8,16 @@
 
 namespace ds::ts {
 
+TensorRef firstPosition(Builder &b, const char *kind, const TensorRef &x, int64_t dim) {
+  TensorRef most = reduceDims(b, kind, x, {dim}, true);
+  TensorRef isMost = b.compare("eq", x, broadcastTo(b, most, x->shape));
+  if (c10::isFloatingType(x->type))
+    isMost = b.binary("or", isMost, b.compare("ne", x, x));
+  TensorRef column = b.iota(dim, 0, 1, x->shape, at::kInt);
+  TensorRef none = b.splat(x->shape[dim], x->shape, at::kInt);
+  return reduceDims(b, "min", b.select(isMost, column, none), {dim}, true);
+}
+
 namespace {
 
 /// The tensor in the type that `dtype` asks for; sums of integers are 64 bits wide.
@@ -81,23 +91,17 @@ Value extreme(Call &call) {
 }
 constexpr const char *maxName = "max", *minName = "min";
 
-/// The extreme along one dimension, taken from the first element that is it, or is no number: that one alone
-/// has the gradient, where the maximum of a reduction shares it among all that are equal.
-TensorRef firstExtreme(Builder &b, const char *kind, const TensorRef &x, int64_t dim, bool keep) {
-  TensorRef most = reduceDims(b, kind, x, {dim}, true);
-  TensorRef isMost = b.compare("eq", x, broadcastTo(b, most, x->shape));
-  isMost = b.binary("or", isMost, b.compare("ne", x, x));
+/// The extreme along one dimension, taken from the element at its position: that one alone has the gradient,
+/// where the maximum of a reduction shares it among all that are equal.
+TensorRef firstExtreme(Builder &b, const TensorRef &x, const TensorRef &first, int64_t dim, bool keep) {
   TensorRef column = b.iota(dim, 0, 1, x->shape, at::kInt);
-  TensorRef none = b.splat(x->shape[dim], x->shape, at::kInt);
-  TensorRef first = reduceDims(b, "min", b.select(isMost, column, none), {dim}, true);
   TensorRef isFirst = b.compare("eq", column, broadcastTo(b, first, x->shape));
   TensorRef zero = b.splat(0, x->shape, x->type);
   return reduceDims(b, "sum", b.select(isFirst, x, zero), {dim}, keep);
 }
 
-/// torch.max and torch.min: of two tensors, of all elements, or along a dimension with its positions, which
-/// are not supported where something reads them. Of all elements those that are equal share the gradient;
-/// along a dimension the element of the position has it.
+/// torch.max and torch.min: of two tensors, of all elements, or along a dimension with its positions. Of all
+/// elements those that are equal share the gradient; along a dimension the element of the position has it.
 template <const char *const &kind>
 Value extremeOrPair(Call &call) {
   TensorRef x = call.tensor("self");
@@ -105,10 +109,17 @@ Value extremeOrPair(Call &call) {
     return combine(call.b, kind, x, call.tensor("other"));
   if (!call.has("dim"))
     return extreme<kind>(call);
-  bool hasTies = c10::isFloatingType(x->type) && x->rank() > 0;
-  Value values = hasTies ? firstExtreme(call.b, kind, x, call.dim("dim", x->rank()), call.flag("keepdim"))
-                         : extreme<kind>(call);
-  return makeTuple({values, Unknown{"the positions of a maximum or minimum"}});
+  if (x->rank() == 0)
+    return makeTuple({extreme<kind>(call), call.b.splat(0, {}, at::kLong)});
+  const int64_t dim = call.dim("dim", x->rank());
+  const bool keeps = call.flag("keepdim");
+  TensorRef first = firstPosition(call.b, kind, x, dim);
+  Value values =
+      c10::isFloatingType(x->type) ? firstExtreme(call.b, x, first, dim, keeps) : extreme<kind>(call);
+  Shape shape = first->shape;
+  if (!keeps)
+    shape.erase(shape.begin() + dim);
+  return makeTuple({values, call.b.reshape(call.b.convert(first, at::kLong), shape)});
 }
 
 /// Any and all of truth values, as the largest or smallest of zeros and ones.
