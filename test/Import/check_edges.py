@@ -36,7 +36,7 @@ TABLE = [  # (expression, x, z)
     ("x.log10()", [0.0, 1.0]), ("x.log1p()", [-1.0, 0.0]), ("x.exp()", [-inf, 100.0, 0.0]), ("x.exp2()", [-inf, 200.0, 0.0]),
     ("x.expm1()", [-inf, 0.0]), ("x.tanh()", [-inf, inf, 20.0]), ("x.sigmoid()", [-inf, inf, 100.0, -100.0]),
     ("x.erf()", [-inf, inf, 0.0]), ("x.erfc()", [-inf, inf, 0.0]), ("x.floor() + x", [1.0, 0.5]), ("x.ceil() + x", [1.0, 0.5]),
-    ("x.sign() + x", ZERO), ("x.square()", ZERO), ("x.reciprocal()", ZERO), ("x.tan()", ZERO),
+    ("x.sign() + x", ZERO), ("x.trunc() + x", [1.0, -1.0, 0.5]), ("x.frac()", [1.0, -1.0, 0.5]), ("x.round() + x", [0.5, 1.5, -0.5, inf]), ("x.cosh()", [0.0, -inf]), ("x.sinh()", [0.0, -inf]), ("x.square()", ZERO), ("x.reciprocal()", ZERO), ("x.tan()", ZERO),
     ("F.relu(x)", ZERO), ("F.relu(x @ torch.eye(2).type_as(x))", PAIR), ("F.relu6(x)", [0.0, 6.0, 3.0]), ("F.hardtanh(x)", ONE),
     ("F.hardtanh(x, -2, 0.5)", [-2.0, 0.5, 0.0]), ("F.leaky_relu(x, 0.25)", ZERO), ("F.prelu(x, z)", [0.0, -1.0, 1.0], [0.25]),
     ("F.elu(x, 0.5)", ZERO), ("F.celu(x, 0.5)", ZERO), ("F.selu(x)", ZERO), ("F.gelu(x)", [0.0, inf, -30.0]),
@@ -96,8 +96,13 @@ OURS = {
     ("F.smooth_l1_loss(x, z, beta=0.0, reduction='none')", "z"): "PyTorch's is -1 for both where they are equal; ours has the other sign",
 }
 
+WITHOUT_GRADIENT = {"aten::" + name for name in (
+    "argmax argmin isnan isinf isfinite bitwise_xor __xor__ __and__ __contains__ __getitem__ __is__ __isnot__ __or__ _set_item _unwrap_optional all any append bitwise_and bitwise_not bitwise_or "
+    "empty empty_like eq extend floor_divide format ge gt insert is_grad_enabled items keys le len list logical_and logical_not "
+    "logical_or logical_xor lt ne new_empty one_hot percentFormat pop reverse values warn").split()}
+
 # Operators whose gradient is one formula everywhere, or that have none.
-SMOOTH = {"aten::" + name for names in (
+SMOOTH = WITHOUT_GRADIENT | {"aten::" + name for names in (
     # linear: what is moved, repeated, added or multiplied
     "_reshape_alias _to_copy _unsafe_view add addcmul addmm alias baddbmm bmm broadcast_tensors broadcast_to cat chunk clone "
     "constant_pad_nd contiguous conv1d conv2d conv3d convolution _convolution _convolution_mode copy cpu detach dot dropout einsum "
@@ -114,10 +119,7 @@ SMOOTH = {"aten::" + name for names in (
     # with the edges of operators in the table: softmax and log-softmax
     "_softmax _log_softmax _scaled_dot_product_attention scaled_dot_product_attention nll_loss nll_loss2d nll_loss_forward "
     "max_pool1d_with_indices max_pool2d_with_indices max_pool3d_with_indices adaptive_max_pool2d adaptive_max_pool3d group_norm native_batch_norm native_group_norm",
-    # without a gradient
-    "argmax argmin __and__ __contains__ __getitem__ __is__ __isnot__ __or__ _set_item _unwrap_optional all any append bitwise_and bitwise_not bitwise_or "
-    "empty empty_like eq extend floor_divide format ge gt insert is_grad_enabled items keys le len list logical_and logical_not "
-    "logical_or logical_xor lt ne new_empty one_hot percentFormat pop reverse values warn") for name in names.split()}
+) for name in names.split()}
 
 
 def points(values):

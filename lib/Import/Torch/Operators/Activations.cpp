@@ -46,6 +46,59 @@ Value ceil(Call &call) {
   return call.b.unary("neg", call.b.unary("floor", call.b.unary("neg", input(call))));
 }
 
+/// Towards zero, or x itself where that is an integer.
+TensorRef truncated(Builder &b, const TensorRef &x) {
+  if (!c10::isFloatingType(x->type))
+    return x;
+  TensorRef up = b.unary("neg", b.unary("floor", b.unary("neg", x)));
+  TensorRef isNegative = b.compare("lt", x, b.splat(0, x->shape, x->type));
+  return b.select(isNegative, up, b.unary("floor", x));
+}
+
+Value trunc(Call &call) { return truncated(call.b, call.tensor("self")); }
+Value frac(Call &call) {
+  TensorRef x = call.tensor("self");
+  return call.b.binary("sub", x, truncated(call.b, x));
+}
+
+/// To the nearest integer, and to the even one of two that are equally near.
+Value round(Call &call) {
+  Builder &b = call.b;
+  TensorRef x = call.tensor("self");
+  if (call.integerOr("decimals", 0) != 0)
+    throw Unsupported("aten::round to decimals");
+  if (!c10::isFloatingType(x->type))
+    return x;
+  TensorRef below = b.unary("floor", x), half = b.splat(0.5, x->shape, x->type);
+  TensorRef rest = b.binary("sub", x, below), above = combine(b, "add", below, 1);
+  TensorRef halves = combine(b, "mul", below, 0.5);
+  TensorRef isEven = b.compare("eq", halves, b.unary("floor", halves));
+  TensorRef nearer = b.select(b.compare("lt", rest, half), below, above);
+  return b.select(b.binary("and", b.compare("eq", rest, half), isEven), below, nearer);
+}
+
+Value isNaN(Call &call) {
+  TensorRef x = input(call);
+  return call.b.compare("ne", x, x);
+}
+
+/// The magnitude compared with infinity.
+template <const char *const &predicate>
+Value compareInfinity(Call &call) {
+  TensorRef x = input(call);
+  return call.b.compare(predicate, call.b.unary("abs", x), call.b.splat(HUGE_VAL, x->shape, x->type));
+}
+constexpr const char *isName = "eq", *isBelowName = "lt";
+
+/// (exp(x) +- exp(-x)) / 2
+template <const char *const &op>
+Value hyperbolic(Call &call) {
+  TensorRef x = input(call);
+  TensorRef both = call.b.binary(op, call.b.unary("exp", x), call.b.unary("exp", call.b.unary("neg", x)));
+  return combine(call.b, "mul", both, 0.5);
+}
+constexpr const char *sumName = "add", *differenceName = "sub";
+
 Value square(Call &call) { return call.b.binary("mul", call.tensor("self"), call.tensor("self")); }
 
 Value exp2(Call &call) { return call.b.unary("exp", combine(call.b, "mul", input(call), std::log(2.0))); }
@@ -195,6 +248,14 @@ constexpr Operator operators[] = {
     {"aten::floor", rounding<floorName>},
     {"aten::sign", rounding<signName>},
     {"aten::ceil", ceil},
+    {"aten::trunc", trunc},
+    {"aten::frac", frac},
+    {"aten::round", round},
+    {"aten::isnan", isNaN},
+    {"aten::isinf", compareInfinity<isName>},
+    {"aten::isfinite", compareInfinity<isBelowName>},
+    {"aten::cosh", hyperbolic<sumName>},
+    {"aten::sinh", hyperbolic<differenceName>},
     {"aten::square", square},
     {"aten::exp2", exp2},
     {"aten::expm1", expm1},

@@ -180,6 +180,12 @@ Value logicalXor(Call &call) {
   return call.b.binary("and", either, call.b.unary("not", all));
 }
 
+Value bitwiseXor(Call &call) {
+  if (call.tensor("self")->type != at::kBool || call.tensor("other")->type != at::kBool)
+    throw Unsupported(call.schema.name() + " of integers");
+  return logicalXor(call);
+}
+
 Value logicalNot(Call &call) { return call.b.unary("not", call.b.convert(call.tensor("self"), at::kBool)); }
 
 Value bitwiseNot(Call &call) {
@@ -290,6 +296,8 @@ constexpr Operator operators[] = {
     {"aten::__and__", bitwise<andName>},
     {"aten::bitwise_or", bitwise<orName>},
     {"aten::__or__", bitwise<orName>},
+    {"aten::bitwise_xor", bitwiseXor},
+    {"aten::__xor__", bitwiseXor},
     {"aten::bitwise_not", bitwiseNot},
     {"aten::where", where},
     {"aten::masked_fill", maskedFill},
