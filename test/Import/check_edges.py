@@ -70,7 +70,7 @@ TABLE = [  # (expression, x, z)
     ("F.max_pool1d(x.unsqueeze(0), 2, 1)[0]", TIES), ("F.max_pool2d(x.view(1, 1, 3, 3), 2, 1)", TIES), ("F.max_pool3d(x.view(1, 1, 1, 3, 3), (1, 2, 3))", FLAT),
     ("F.max_pool1d(x.unsqueeze(0), 2, 1)[0]", [[2.0, nan, nan], [inf, inf, 4.0], [-inf, -inf, -inf]]),
     ("F.max_pool2d(x.view(1, 1, 3, 3), 3, 2, 1)", [[2.0, nan, nan], [inf, inf, 4.0], [-inf, -inf, -inf]]),
-    ("F.max_pool1d(x.unsqueeze(0), 2, 2, 1)", [[-inf, -inf, 1.0], [-inf, -inf, -inf]]), ("F.adaptive_max_pool1d(x.unsqueeze(0), 2)[0]", TIES),
+    ("F.max_pool1d(x.unsqueeze(0), 3, 1, 1)", [[-inf, -inf, 1.0], [-inf, -inf, -inf]]), ("F.adaptive_max_pool1d(x.unsqueeze(0), 2)[0]", TIES),
     ("F.batch_norm(x, None, None, None, None, True)", [[2.0, 0.0, 1.0], [2.0, 0.0, 3.0]]),
     ("F.instance_norm(x.unsqueeze(0))", FLAT), ("x.prod(1)", [[0.0, 2.0, 3.0], [0.0, 0.0, 3.0], [inf, 0.0, 1.0]]), ("x.prod()", [2.0, 0.0, -1.0]),
     ("x.cumsum(1)", [[1.0, inf, 2.0], [0.0, nan, 1.0]]),

@@ -1,10 +1,11 @@
 #!/usr/bin/python3
 """check_batch_norm.py - batch norms on several ranks, in evaluation, across checkpoints and where forward is recomputed.
 
-    check_batch_norm.py --out DIR test/Import/archives/residual_pictures.py
+    check_batch_norm.py --out DIR [--fake build/lib/libds-fake-cuda.so] test/Import/archives/residual_pictures.py
 
 The statistics that are kept are states of the model: whatever is recomputed, saved or spread over ranks, they must be
-what one rank that keeps everything has. Losses and weights are compared to 1e-6, the buffers among them.
+what one rank that keeps everything has. Losses and weights are compared to 1e-6, the buffers among them. With --fake the
+program for CUDA runs on that device as well.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import torch
 
 import archives
 import compare
+import fake_cuda
 from commands import compile_program, finish, run
 
 import safetensors_io
@@ -29,14 +31,15 @@ class Runs:
     def __init__(self, archive, data, out):
         self.archive, self.data, self.out = archive, data, out
 
-    def compile(self, name, micro, accumulation=1, ranks=1, config=None):
+    def compile(self, name, micro, accumulation=1, ranks=1, config=None, target="cpu"):
         folder = os.path.join(self.out, name)
         os.makedirs(folder, exist_ok=True)
         path, program = os.path.join(folder, "ds_config.json"), os.path.join(folder, "model.dsx")
         with open(path, "w") as file:
             json.dump({"train_micro_batch_size_per_gpu": micro, "gradient_accumulation_steps": accumulation, "optimizer": SGD,
                        **(config or {})}, file)
-        compile_program(self.archive, path, [f"x={micro}x3x32x32xf32", f"y={micro}xi64"], program, ["--ranks", ranks])
+        compile_program(self.archive, path, [f"x={micro}x3x32x32xf32", f"y={micro}xi64"], program,
+                        ["--ranks", ranks, "--target", target])
         return folder, program
 
     def train(self, name, micro, steps=3, more=(), **options):
@@ -119,9 +122,21 @@ def check_evaluated(runs, complaints):
         complaints.append(f"evaluation gives {ours}, PyTorch {theirs}")
 
 
+def check_fake_device(runs, complaints, fake):
+    """Pooling and batch norms in kernels for CUDA, with the numbers of the CPU."""
+    kept = runs.train("cpu", 4)
+    folder, program = runs.compile("cuda", 4, target="cuda:sm_90")
+    fake_cuda.translate(program, folder)
+    fake_cuda.use(fake, folder, 1)
+    log, after = os.path.join(folder, "log.jsonl"), os.path.join(folder, "after.safetensors")
+    run("ds-run", program, "--device", "cuda", "--data", runs.data, "--steps", 3, "--log-jsonl", log, "--save-weights", after)
+    expect_equal(complaints, "the fake device", (compare.read_log(log), safetensors_io.load(after)), kept)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", required=True, metavar="DIR")
+    parser.add_argument("--fake", metavar="LIBRARY")
     parser.add_argument("source", metavar="SOURCE")
     args = parser.parse_args()
     folder = dict(archives.build(args.source, args.out))["scripted"]
@@ -132,6 +147,8 @@ def main():
     runs, complaints = Runs(os.path.join(folder, "model.pt"), data, args.out), []
     for check in (check_ranks, check_recomputed, check_resumed, check_evaluated):
         check(runs, complaints)
+    if args.fake:
+        check_fake_device(runs, complaints, args.fake)
     finish(complaints, "batch norms agree")
 
 

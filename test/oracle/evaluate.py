@@ -128,20 +128,20 @@ class Module:
                 function.ops.append(Op(OP.match(line)))
 
 
-def number(text):
-    """One element of a dense attribute."""
+def number(text, element="f32"):
+    """One element of a dense attribute; bits are those of the element type."""
     if text in ("true", "false"):
         return text == "true"
     if text.startswith("0x"):
-        raw = int(text, 16)
-        return struct.unpack(">f" if len(text) <= 10 else ">d", raw.to_bytes(4 if len(text) <= 10 else 8, "big"))[0]
+        raw = bytes.fromhex(text[2:]) + (bytes(2) if element == "bf16" else b"")
+        return struct.unpack({2: ">e", 4: ">f", 8: ">d"}[len(raw)], raw)[0]
     return float(text)
 
 
 def constant(op):
     shape, element = op.types[0]
     body = re.search(r"value = dense<(.*)> : tensor", op.attributes).group(1)
-    items = [number(item) for item in re.findall(r"[^\[\],\s]+", body)]
+    items = [number(item, element) for item in re.findall(r"[^\[\],\s]+", body)]
     values = torch.tensor(items, dtype=torch.float64).to(dtype(element))
     return values.expand(shape or [1]).reshape(shape) if len(items) == 1 else values.reshape(shape)
 
