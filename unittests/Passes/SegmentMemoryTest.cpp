@@ -7,6 +7,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -314,5 +315,31 @@ TEST_F(SegmentMemory, GathersEarlyForWhatIsRecomputed) {
   ASSERT_EQ(holds.size(), 1u);
   EXPECT_EQ(holds[0].bytes, 1024 * 1024 * 2);
   EXPECT_EQ(holds[0].begin, memory->momentOf(*func.getOps<dialect::MulOp>().begin()));
-  EXPECT_EQ(holds[0].end, memory->momentOf(*std::next(func.getOps<dialect::AllGatherOp>().begin())));
+  // Behind the moment of the product, which runs again before the kernel.
+  EXPECT_EQ(holds[0].end, 1 + memory->momentOf(*std::next(func.getOps<dialect::AllGatherOp>().begin())));
+}
+
+/// Products that run again before the command that reads them have a moment each, and what they alone read is
+/// there for those that read it.
+TEST_F(SegmentMemory, RepeatsProductsOneAfterTheOther) {
+  read(R"mlir(
+    func.func @last(%x: tensor<8x8xf32> {ds.input = "x"}) -> (tensor<8x8xf32> {ds.state = @out})
+        attributes {ds.segment = #ds.segment<forward, backward, update>} {
+      %y = ds.matmul %x, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+      %g = ds.mul %y, %y {ds.work = #ds.work<forward>} : tensor<8x8xf32>
+      %h = ds.matmul %g, %x {ds.work = #ds.work<forward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+      %b = ds.matmul %h, %x {ds.work = #ds.work<backward>} : tensor<8x8xf32>, tensor<8x8xf32> -> tensor<8x8xf32>
+      %c = ds.mul %y, %b {ds.work = #ds.work<backward>} : tensor<8x8xf32>
+      return %c : tensor<8x8xf32>
+    }
+    ds.state @out role(buffer) init(#ds.init<zero, 0.0, 0.0>) home(device) : tensor<8x8xf32>)mlir");
+  dialect::RecomputePlan repeats{dialect::RecomputePlan::Kind::Demanded};
+  repeats.demanded.ops = {"matmul"};
+  const dialect::ResidencyModel model = makeModel({}, repeats);
+  std::vector<std::pair<uint32_t, uint32_t>> holds; // of %y, %g and %h
+  for (const ::ds::analysis::ResidencyValue &value : model.problem.values)
+    for (const ::ds::analysis::ResidencyHold &hold : value.recompute.value().holds)
+      holds.emplace_back(hold.begin, hold.end);
+  // Forward has the moments 0 to 2, the products that run again 3 and 4, %b and %c 5 and 6.
+  EXPECT_THAT(holds, testing::ElementsAre(std::pair(3, 7), std::pair(4, 5), std::pair(4, 6)));
 }

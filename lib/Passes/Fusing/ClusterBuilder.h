@@ -21,6 +21,7 @@ struct OpFacts {
   bool candidate = false, free = false, recomputed = false, forward = false;
   bool copied = false; ///< a free op that belongs to no cluster: only candidates read it, and each copies it
   bool early = false;  ///< gives a number that follows from numbers which are there from the start
+  unsigned gradients = 0; ///< ops of backward in the block up to it
   unsigned cluster = kNone;
   SmallVector<unsigned, 2> producers; ///< of its operands, as positions in this block
   SmallVector<unsigned, 2> sources;   ///< the same, where copied ops are seen through: whom it waits for

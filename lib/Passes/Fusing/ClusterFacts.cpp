@@ -89,7 +89,10 @@ void ClusterBuilder::learnFacts(Operation *op, const FreeOps &freeOps) {
         else
           fact.sources.push_back(at);
       }
-  fact.recomputed = getWork(op) == Work::Recompute;
+  const unsigned at = positionOf(op);
+  const std::optional<Work> work = getWork(op);
+  fact.recomputed = work == Work::Recompute;
+  fact.gradients = (at > 0 ? facts[at - 1].gradients : 0) + (work == Work::Backward);
   fact.forward = isForward(op);
   if (!fact.candidate)
     return;

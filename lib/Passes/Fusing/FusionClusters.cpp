@@ -99,9 +99,14 @@ bool ClusterBuilder::tryJoin(unsigned cluster, unsigned candidate) {
 SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
   llvm::SmallSetVector<unsigned, 8> found;
   bool isColumns = clusters[cluster].domain.kind == FusionDomain::Kind::Columns;
-  // What is computed again must not go back to where it was computed first: it would be kept after all.
+  // What is computed again must not go back to where it was computed first, or for another reader: it would
+  // be kept after all.
+  auto isAlike = [&](unsigned a, unsigned b) {
+    return facts[a].recomputed == facts[b].recomputed &&
+           (!facts[a].recomputed || facts[a].gradients == facts[b].gradients);
+  };
   auto belongsTo = [&](unsigned reader, unsigned producer) {
-    return !facts[reader].recomputed || facts[producer].recomputed;
+    return !facts[reader].recomputed || isAlike(reader, producer);
   };
   for (unsigned op : clusters[cluster].members)
     for (const Leaf &leaf : facts[op].leaves) {
@@ -118,8 +123,7 @@ SmallVector<unsigned> ClusterBuilder::findCandidates(unsigned cluster) {
     for (Value operand : ops[op]->getOperands())
       if (Operation *producer = operand.getDefiningOp(); producer && widens(producer))
         for (Operation *reader : producer->getUsers())
-          if (unsigned at = positionOf(reader);
-              at != kNone && facts[at].cluster != kNone && facts[at].recomputed == facts[op].recomputed)
+          if (unsigned at = positionOf(reader); at != kNone && facts[at].cluster != kNone && isAlike(at, op))
             found.insert(facts[at].cluster);
   return found.takeVector();
 }

@@ -36,6 +36,7 @@ private:
   HostUse hostUseOf(const ValueMemory &memory) const;
   analysis::ResidencyHold holdOf(const ValueMemory &memory, uint32_t begin, uint32_t end) const;
   analysis::ResidencyHold holdOfKept(uint32_t memory) const;
+  analysis::ResidencyHold holdOfRepeated(uint32_t memory) const;
   bool isOfLoss(uint32_t memory) const;
   analysis::ResidencyWay wayByHost(const ForwardChoice &choice) const;
   void addRecompute(const ForwardChoice &choice, analysis::ResidencyValue &value);
@@ -70,7 +71,7 @@ HostUse ForwardValues::hostUseOf(const ValueMemory &memory) const {
 
 /// `memory` at moments [begin, end) of the segment; none where they end before they begin.
 analysis::ResidencyHold ForwardValues::holdOf(const ValueMemory &memory, uint32_t begin, uint32_t end) const {
-  return {StepProblem::kDevice, memory.bytes, segment.begin + begin, segment.begin + std::max(begin, end)};
+  return {StepProblem::kDevice, memory.bytes, segment.since(begin), segment.since(std::max(begin, end))};
 }
 
 /// What it takes beside what forward takes, and what is always kept, for memory `index` to stay up to its
@@ -106,15 +107,31 @@ analysis::ResidencyWay ForwardValues::wayByHost(const ForwardChoice &choice) con
   return {{holdOf(memory, begin, gone), holdOf(memory, back, end), onHost}, std::move(charges)};
 }
 
+/// From the call that makes memory `index` again, or the first that reads it, to its last reader: that may be
+/// another of those calls.
+analysis::ResidencyHold ForwardValues::holdOfRepeated(uint32_t index) const {
+  const ValueMemory &memory = segment.memory.memories[index];
+  const Repeats::Use &use = segment.repeats->uses[index];
+  const uint32_t last = isCheap(memory.value.getDefiningOp()) ? memory.firstRead : memory.lastRead;
+  const uint32_t calls = segment.since(memory.firstRead), reader = segment.at(memory.firstRead);
+  const bool isReadAgain = segment.memory.isReadAgainFirst(index);
+  analysis::ResidencyHold hold = holdOf(memory, memory.firstRead, last + 1);
+  hold.begin = use.made      ? calls + *use.made
+               : use.read    ? calls + use.read->first
+               : isReadAgain ? calls
+                             : reader;
+  if (last == memory.firstRead && isReadAgain)
+    hold.end = use.read ? calls + use.read->second + 1 : std::max(reader, hold.begin + 1);
+  return hold;
+}
+
 void ForwardValues::addRecompute(const ForwardChoice &choice, analysis::ResidencyValue &value) {
   const ValueMemory &memory = segment.memory.memories[choice.memory];
   Operation *maker = memory.value.getDefiningOp();
   value.recompute = analysis::ResidencyWay{{}, step.chargesOf(segment, 0, choice.recomputeSeconds)};
   // A call's result is made once and stays for all that read it; what is cheap is recomputed for each.
-  if (!isCheap(maker))
-    value.recompute->holds.push_back(holdOf(memory, memory.firstRead, memory.lastRead + 1));
-  else if (memory.isReadByCall || formOf(maker) == OpForm::Join)
-    value.recompute->holds.push_back(holdOf(memory, memory.firstRead, memory.firstRead + 1));
+  if (!isCheap(maker) || memory.isReadByCall || formOf(maker) == OpForm::Join)
+    value.recompute->holds.push_back(holdOfRepeated(choice.memory));
   for (uint32_t operand : choice.operands)
     if (auto known = segment.values.find(operand); known != segment.values.end())
       value.operands.push_back(known->second);

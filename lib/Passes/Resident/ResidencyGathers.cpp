@@ -142,11 +142,11 @@ std::optional<uint32_t> mlir::ds::addEarly(StepProblem &step, uint32_t index, Va
   if (!use || segment.memory.memories[*use].begin <= moment)
     return std::nullopt;
   const ValueMemory &memory = segment.memory.memories[*use];
-  const uint32_t begin = segment.begin + moment;
+  const uint32_t begin = segment.since(moment);
   const auto [early, isNew] = segment.early.try_emplace(*use, step.choices.size());
   if (isNew) {
     analysis::ResidencyValue value;
-    value.homes = {{{{StepProblem::kDevice, memory.bytes, begin, segment.begin + memory.begin}}, {}}};
+    value.homes = {{{{StepProblem::kDevice, memory.bytes, begin, segment.at(memory.begin)}}, {}}};
     step.add(std::move(value), {index, {}, {}});
   }
   analysis::ResidencyHold &hold = step.problem.values[early->second].homes.front().holds.front();
@@ -183,13 +183,13 @@ private:
 /// The first moment at which it is there for `use`.
 uint32_t StayingParameter::beginOf(std::pair<uint32_t, uint32_t> use) const {
   const StepSegment &segment = step.segments[use.first];
-  return segment.begin + segment.memory.memories[use.second].begin;
+  return segment.at(segment.memory.memories[use.second].begin);
 }
 
 /// The last moment of `use`.
 uint32_t StayingParameter::endOf(std::pair<uint32_t, uint32_t> use) const {
   const StepSegment &segment = step.segments[use.first];
-  return segment.begin + segment.memory.memories[use.second].end;
+  return segment.at(segment.memory.memories[use.second].end);
 }
 
 /// Whether DeepSpeed's bound allows to keep it from a use to the next: elements of other parameters that are
@@ -257,8 +257,8 @@ void mlir::ds::addGathers(StepProblem &step, const SymbolTable &symbols) {
     for (auto [index, memory] : gathered.uses) {
       const StepSegment &segment = step.segments[index];
       const ValueMemory &use = segment.memory.memories[memory];
-      step.live.hold({StepProblem::kElements, gathered.elements, segment.begin + use.begin,
-                      segment.begin + use.end + 1});
+      step.live.hold(
+          {StepProblem::kElements, gathered.elements, segment.at(use.begin), segment.since(use.end + 1)});
     }
     StayingParameter(step, state, gathered).add(symbols);
   }

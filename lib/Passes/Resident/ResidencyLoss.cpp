@@ -18,14 +18,11 @@ namespace analysis = ::ds::analysis;
 static SmallVector<analysis::ResidencyHold> holdsOf(const StepSegment &segment, uint32_t index) {
   const ValueMemory &memory = segment.memory.memories[index];
   SmallVector<analysis::ResidencyHold> holds;
-  auto add = [&](const analysis::ResidencyHold &hold) {
-    if (hold.begin < hold.end)
-      holds.push_back({hold.space, hold.bytes, segment.begin + hold.begin, segment.begin + hold.end});
-  };
   if (memory.isSent || memory.isInState)
     return holds;
-  if (const auto hold = segment.memory.holdUntil(index, memory.end); hold && memory.isStored)
-    add(*hold);
+  if (const auto hold = segment.holdUntil(index, memory.end);
+      hold && memory.isStored && hold->begin < hold->end)
+    holds.push_back({hold->space, hold->bytes, hold->begin, hold->end});
   if (const auto kept = segment.alwaysKept.find(index);
       kept != segment.alwaysKept.end() && kept->second.begin < kept->second.end)
     holds.push_back(kept->second);
@@ -48,12 +45,12 @@ static analysis::ResidencyWay wayInPieces(const StepProblem &step, std::optional
       if (isWhole)
         continue;
       seconds += segment.runs * loss.moreSeconds(*rows, step.costs);
-      const uint32_t begin = segment.begin + loss.begin;
+      const uint32_t begin = segment.at(loss.begin);
       for (uint32_t memory : loss.ofAll)
         if (SmallVector<analysis::ResidencyHold> holds = holdsOf(segment, memory);
             !holds.empty() && begin < holds.front().begin)
           way.holds.push_back({StepProblem::kDevice, holds.front().bytes, begin, holds.front().begin});
-      way.holds.push_back({StepProblem::kDevice, loss.sumBytes, begin, segment.begin + loss.end});
+      way.holds.push_back({StepProblem::kDevice, loss.sumBytes, begin, segment.since(loss.end)});
     }
   way.charges.push_back({StepProblem::kCompute, seconds});
   return way;

@@ -59,7 +59,7 @@ static void addPieces(StepProblem &step, AttentionGradOp gradient, uint32_t inde
       continue;
     last = bytes;
     double count = double(sizes.batch / pieces->batch) * double(sizes.groups / pieces->groups);
-    const uint32_t at = segment.begin + moment;
+    const uint32_t at = segment.at(moment);
     value.homes.push_back({{{StepProblem::kDevice, bytes, at, at + 1}},
                            step.chargesOf(segment, 0, count * step.costs.launchSeconds())});
   }
@@ -73,7 +73,7 @@ void mlir::ds::addWorkspaces(StepProblem &step, uint32_t index) {
   for (uint32_t moment = 0; moment < segment.memory.commands().size(); ++moment) {
     Operation *op = segment.memory.commands()[moment].front();
     auto hold = [&](int64_t bytes) {
-      step.live.hold({StepProblem::kDevice, bytes, segment.begin + moment, segment.begin + moment + 1});
+      step.live.hold({StepProblem::kDevice, bytes, segment.at(moment), segment.at(moment) + 1});
     };
     if (auto product = dyn_cast<MatmulOp>(op))
       hold(int64_t(blasBytes(tensorType(product.getResult()).getNumElements(), target)));

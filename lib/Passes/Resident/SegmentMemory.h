@@ -129,6 +129,10 @@ public:
   std::optional<::ds::analysis::MemoryHold> holdUntil(uint32_t index, uint32_t end) const;
   /// What the values take of each Space if each is read where it says, and nothing is recomputed or moved.
   ::ds::analysis::StepMemory getMemory() const;
+  /// Whether what is recomputed reads memory `index` before backward itself does.
+  bool isReadAgainFirst(uint32_t index) const {
+    return memories[index].firstRead < described->memories[index].firstRead;
+  }
   /// What each command computes, by moment: an op, or those of a region.
   ArrayRef<SmallVector<Operation *, 1>> commands() const { return described->commands; }
 

@@ -4,6 +4,7 @@
 #include "RowsApart.h"
 #include "ds/Dialect/Emitter.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
 
@@ -104,6 +105,65 @@ StepDescriptions::Segment StepDescriptions::makeSegment(func::FuncOp func) const
   return segment;
 }
 
+/// Whether `value`, of forward, is read by backward, be it by what is recomputed.
+static bool isNeeded(const ValueMemory &value) {
+  return value.isForward && value.firstRead <= value.lastRead;
+}
+
+/// Numbers the calls of `memory` that `rules` let run again, each before the first reader of its results.
+static void numberCalls(const SegmentMemory &memory, const RecomputeRules &rules, Repeats &repeats) {
+  for (uint32_t index = 0; index < memory.memories.size(); ++index) {
+    Operation *maker = memory.memories[index].value.getDefiningOp();
+    if (memory.memories[index].value != maker->getResult(0) || isCheap(maker) || !rules.mayRecompute(maker))
+      continue;
+    SmallVector<uint32_t> results;
+    for (Value result : maker->getResults())
+      if (std::optional<uint32_t> made = memory.find(result); made && isNeeded(memory.memories[*made]))
+        results.push_back(*made);
+    auto firstReadOf = [&](uint32_t result) { return memory.memories[result].firstRead; };
+    if (results.empty())
+      continue;
+    const uint32_t first = *llvm::min_element(llvm::map_to_vector(results, firstReadOf));
+    if (first >= repeats.calls.size())
+      continue;
+    for (uint32_t result : results)
+      if (firstReadOf(result) == first)
+        repeats.uses[result].made = repeats.calls[first];
+    ++repeats.calls[first];
+  }
+}
+
+/// Notes in what memories `op`, of forward, reads which calls before the same reader read them by it.
+static void followRepeats(Operation &op, const SegmentMemory &memory, Repeats &repeats) {
+  for (Value result : op.getResults()) {
+    const std::optional<uint32_t> made = memory.find(result);
+    if (!made)
+      continue;
+    const Repeats::Use &by = repeats.uses[*made];
+    const auto read = by.made ? std::optional(std::pair(*by.made, *by.made)) : by.read;
+    for (Value operand : op.getOperands())
+      if (const auto of = memory.find(operand);
+          read && of && of != made && memory.memories[*of].firstRead == memory.memories[*made].firstRead) {
+        auto &known = repeats.uses[*of].read;
+        known = known ? std::pair(std::min(known->first, read->first), std::max(known->second, read->second))
+                      : *read;
+      }
+  }
+}
+
+/// The calls of `func` that `rules` let run again.
+static Repeats findRepeats(func::FuncOp func, const SegmentMemory &memory, const RecomputeRules &rules) {
+  Repeats repeats{std::vector<uint32_t>(memory.commands().size()),
+                  std::vector<Repeats::Use>(memory.memories.size())};
+  if (!rules.recomputesCalls())
+    return repeats;
+  numberCalls(memory, rules, repeats);
+  for (Operation &op : llvm::reverse(func.getBody().front().without_terminator()))
+    if (isForward(&op) && rules.mayRecompute(&op))
+      followRepeats(op, memory, repeats);
+  return repeats;
+}
+
 SegmentDescription StepDescriptions::describe(func::FuncOp func, Segment &segment,
                                               const RecomputePlan &recompute) {
   auto rules = std::make_unique<RecomputeRules>(makeRules(func, segment, recompute));
@@ -115,8 +175,14 @@ SegmentDescription StepDescriptions::describe(func::FuncOp func, Segment &segmen
     seconds.push_back(called + kernelSeconds(command, memory, costs));
   std::vector<LossPieces> losses = findLossPieces(func, memory);
   std::vector<ForwardChoice> forward = ForwardChoices(memory, *rules, costs).choices;
-  return {
-      func, std::move(rules), std::move(memory), std::move(seconds), std::move(losses), std::move(forward)};
+  Repeats repeats = findRepeats(func, memory, *rules);
+  return {func,
+          std::move(rules),
+          std::move(memory),
+          std::move(seconds),
+          std::move(losses),
+          std::move(forward),
+          std::move(repeats)};
 }
 
 const StepDescription &StepDescriptions::of(const RecomputePlan &recompute) {

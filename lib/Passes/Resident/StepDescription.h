@@ -38,6 +38,19 @@ struct RecomputePlan {
   RecomputeOptions demanded = {};
 };
 
+/// The calls that may be recomputed before the command that reads what they make first, in order. Example: a
+/// product, GELU of it and another product, the first of which backward reads as well: two calls; GELU is
+/// read by the second alone, and gone when the command runs.
+struct Repeats {
+  struct Use {
+    std::optional<uint32_t> made = {}; ///< by which of the calls before its first reader, if by one
+    /// The first and the last of them that read it, be it by way of cheap ops.
+    std::optional<std::pair<uint32_t, uint32_t>> read = {};
+  };
+  std::vector<uint32_t> calls; ///< by moment: how many there are
+  std::vector<Use> uses;       ///< by memory
+};
+
 /// What a segment is under one plan of recomputation, whatever collectives have under way.
 struct SegmentDescription {
   func::FuncOp func;
@@ -46,6 +59,7 @@ struct SegmentDescription {
   std::vector<double> seconds;    ///< of each of its moments
   std::vector<LossPieces> losses; ///< that offer them
   std::vector<ForwardChoice> forward;
+  Repeats repeats;
 };
 
 /// The segments that a step runs.

@@ -40,6 +40,14 @@ static uint32_t endOfSending(const StepSegment &segment, const ValueMemory &memo
   return moment - 1;
 }
 
+std::optional<analysis::MemoryHold> StepSegment::holdUntil(uint32_t index, uint32_t end) const {
+  std::optional<analysis::MemoryHold> hold = memory.holdUntil(index, end);
+  if (hold) // what takes another's place is there behind that
+    hold = {hold->space, hold->bytes, memory.memories[index].isInPlace ? since(hold->begin) : at(hold->begin),
+            since(hold->end)};
+  return hold;
+}
+
 /// Holds what `segment` has in memory whatever is chosen: on the device up to its last reader of the same
 /// direction, for beyond there is a choice.
 static void holdValues(const StepSegment &segment, const ValueCosts &costs, analysis::StepMemory &live) {
@@ -50,17 +58,28 @@ static void holdValues(const StepSegment &segment, const ValueCosts &costs, anal
     uint32_t end = memory.isSent ? endOfSending(segment, memory, costs) : memory.end;
     if (memory.space != Space::Device && memory.isRead) // of which there is no choice
       end = std::max(end, memory.lastRead);
-    if (std::optional<analysis::MemoryHold> hold = segment.memory.holdUntil(index, end)) {
-      hold->begin += segment.begin, hold->end += segment.begin;
+    if (std::optional<analysis::MemoryHold> hold = segment.holdUntil(index, end))
       if (memory.space != Space::Nvme) // of which there is no budget
         live.hold(*hold);
-    }
   }
 }
 
+/// The moments of the commands of `described` in a problem, from `begin` on.
+static std::vector<uint32_t> placeMoments(const SegmentDescription &described, uint32_t begin) {
+  std::vector<uint32_t> moments;
+  for (uint32_t calls : described.repeats.calls) {
+    moments.push_back(begin + calls);
+    begin = moments.back() + 1;
+  }
+  moments.push_back(begin);
+  return moments;
+}
+
 void StepProblem::addSegment(const SegmentDescription &described) {
-  segments.push_back({described.func, described.rules.get(), described.memory, live.getMoments(),
-                      double(runsPerStep(described.func)), described.seconds, described.losses});
+  const uint32_t begin = live.getMoments();
+  segments.push_back({described.func, described.rules.get(), described.memory, &described.repeats,
+                      placeMoments(described, begin), begin, double(runsPerStep(described.func)),
+                      described.seconds, described.losses});
   const StepSegment &segment = segments.back();
   for (auto [command, taken] : llvm::zip_equal(segment.memory.commands(), segment.seconds)) {
     const double seconds = segment.runs * taken;
@@ -69,7 +88,7 @@ void StepProblem::addSegment(const SegmentDescription &described) {
       for (uint32_t way : {kStoring, kLoading, kCopying})
         problem.resources[way] += isBeside(getWork(command.front()), way) ? 0 : seconds;
   }
-  live.addMoments(segment.memory.commands().size() + 1);
+  live.addMoments(segment.moments.back() + 1 - begin);
   delayCollectives(*this);
   holdValues(segment, costs, live);
 }

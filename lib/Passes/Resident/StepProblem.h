@@ -15,6 +15,9 @@
 // values on their way, workspaces, buffers of collectives under way for twice the time that they should take,
 // where there is memory for that.
 //
+// Calls that are recomputed run before the first command that reads them, each at a moment of its own: what
+// they alone read is gone when the command's results come.
+//
 // Example, two segments of 6 and 2 commands: moments 0 to 5 and 7 to 8, and 6 and 9 behind their ends. 1000
 // bytes of states are live in all 10. A value of 64 that is made at 1 and read at 2, where forward ends, is
 // live at both. Backward reads it at 5: that is a choice, to hold 64 bytes in [3, 6) as well, or to spend
@@ -69,13 +72,24 @@ struct StepSegment {
   func::FuncOp func;
   const RecomputeRules *rules;
   SegmentMemory memory; ///< as described, but for what collectives have under way
-  uint32_t begin;       ///< its first moment in the problem
+  const Repeats *repeats;
+  /// Of the problem: the moment of each command, and the one behind them. Each call that may be recomputed
+  /// before a command has one before that.
+  std::vector<uint32_t> moments;
+  uint32_t begin; ///< its first moment in the problem
   double runs;
   ArrayRef<double> seconds;                                    ///< of each of its moments
   ArrayRef<LossPieces> losses;                                 ///< that offer them
   DenseMap<uint32_t, uint32_t> values{};                       ///< memory -> value of the problem
   DenseMap<uint32_t, ::ds::analysis::MemoryHold> alwaysKept{}; ///< memories that have no choice, for that
   DenseMap<uint32_t, uint32_t> early{}; ///< memory of a gather of backward -> value: it is there early
+
+  /// The moment of the problem at which the command of `moment` runs.
+  uint32_t at(uint32_t moment) const { return moments[moment]; }
+  /// The first moment of the problem behind the command before `moment`: of what is recomputed, if anything.
+  uint32_t since(uint32_t moment) const { return moment == 0 ? begin : moments[moment - 1] + 1; }
+  /// What memory `index` takes until it was read at `end`; nothing where it lies in other memory.
+  std::optional<::ds::analysis::MemoryHold> holdUntil(uint32_t index, uint32_t end) const;
 };
 
 /// The uses of one parameter's gathers.

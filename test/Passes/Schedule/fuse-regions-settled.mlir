@@ -126,4 +126,22 @@ func.func @keeps_sums_of_columns_apart(%x: tensor<16x8xf32> {ds.input = "x"}) ->
   %r = ds.matmul %m, %x {ds.work = #ds.work<backward>} : tensor<16x16xf32>, tensor<16x8xf32> -> tensor<16x8xf32>
   return %s, %r : tensor<8xf32>, tensor<16x8xf32>
 }
+
+// What is computed again for a command of backward is not made with what was computed again for one before: it would be kept in
+// between.
+// CHECK-LABEL: @computes_again_for_each_reader
+// CHECK: %[[A:.*]]:2 = ds.fused({{.*}}) {ds.work = #ds.work<recompute>}
+// CHECK: %[[B:.*]] = ds.matmul %[[A]]#{{.}}, %{{.*}} {ds.work = #ds.work<backward>}
+// CHECK: %[[C:.*]] = ds.fused({{.*}}%[[A]]#{{.}}{{.*}}) {ds.work = #ds.work<recompute>} : {{.*}} -> tensor<64x64xf32>
+// CHECK: ds.matmul %[[C]], %[[B]]
+func.func @computes_again_for_each_reader(%x: tensor<64x64xf32> {ds.input = "x"}, %w: tensor<64x64xf32> {ds.input = "w"}) -> tensor<64x64xf32> attributes {ds.segment = #ds.segment<forward, backward>} {
+  %s = ds.reduce sum %x dims [1] {ds.work = #ds.work<recompute>} : tensor<64x64xf32> -> tensor<64xf32>
+  %r = ds.broadcast %s dims [0] {ds.work = #ds.work<recompute>} : tensor<64xf32> -> tensor<64x64xf32>
+  %n = ds.mul %x, %r {ds.work = #ds.work<recompute>} : tensor<64x64xf32>
+  %b = ds.matmul %n, %w {ds.work = #ds.work<backward>} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  %t = ds.broadcast %s dims [0] {ds.work = #ds.work<recompute>} : tensor<64xf32> -> tensor<64x64xf32>
+  %m = ds.mul %x, %t {ds.work = #ds.work<recompute>} : tensor<64x64xf32>
+  %c = ds.matmul %m, %b {ds.work = #ds.work<backward>} : tensor<64x64xf32>, tensor<64x64xf32> -> tensor<64x64xf32>
+  return %c : tensor<64x64xf32>
+}
 }
