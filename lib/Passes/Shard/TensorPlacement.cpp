@@ -351,10 +351,14 @@ LogicalResult TensorPlacement::solve(function_ref<StateOp(StringAttr)> lookupSta
   };
   // What leaves is settled as soon as it is made: it is not to be carried along through the search.
   llvm::MapVector<Value, StringAttr> sinks;
+  // One value may be the gradient of several parameters: biases that are added up have the same.
+  SmallVector<std::pair<Value, StringAttr>> leaving;
   for (OpOperand &result : segment.getTerminator()->getOpOperands())
-    sinks.insert({result.get(), parameterOfGradient(segment.nameOfResult(result.getOperandNumber()))});
+    leaving.push_back({result.get(), parameterOfGradient(segment.nameOfResult(result.getOperandNumber()))});
   for (auto update : segment.getBody().getOps<UpdateOp>())
-    sinks.insert({update.getGradient(), update.getParameterAttr().getAttr()});
+    leaving.push_back({update.getGradient(), update.getParameterAttr().getAttr()});
+  for (const auto &[value, parameter] : leaving)
+    sinks.insert({value, parameter});
   auto placeAll = [&](bool isOfForward) {
     Draft draft;
     draft.isForward = isOfForward;
@@ -373,7 +377,7 @@ LogicalResult TensorPlacement::solve(function_ref<StateOp(StringAttr)> lookupSta
   settleParameters();
   if (failed(placeAll(/*isOfForward=*/false)))
     return failure();
-  for (auto [value, parameter] : sinks)
+  for (const auto &[value, parameter] : leaving)
     if (parameter && forms.contains(value) && !settled->parameters.lookup(parameter))
       settled->addends.try_emplace(parameter, forms.lookup(value) == analysis::kAddends);
   return success();

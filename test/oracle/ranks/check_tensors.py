@@ -68,11 +68,12 @@ class Family:
         zero = {"stage": stage, "reduce_bucket_size": 3000, "stage3_param_persistence_threshold": 40}
         shared = {"tensor_parallel": {"autotp_size": tp, **({} if rows is None else {"sequence_parallel": rows})}} if tp > 1 else {}
         shared.update({"sequence_parallel_size": sp, "loss_chunks": 3 if dp > 1 else 1} if sp > 1 else {})
-        numbers, program = Numbers(rounds=False), self.compile(tp * sp * dp, drops, 2, zero_optimization=zero, **shared)
-        key = dp, drops
+        accumulation = 1 if sp > 1 and stage == 0 else 2  # gradients that are one value for several biases stay one
+        numbers, program = Numbers(rounds=False), self.compile(tp * sp * dp, drops, accumulation, zero_optimization=zero, **shared)
+        key = dp, accumulation, drops
         if key not in self.alone:
             batches = draw_batches(program, 2, with_few_labels(random_inputs(ids=self.ids)))
-            self.alone[key] = batches, train_alone(self.compile(1, drops, 2 * dp), batches, numbers)
+            self.alone[key] = batches, train_alone(self.compile(1, drops, accumulation * dp), batches, numbers)
         batches, theirs = self.alone[key]
         name = f"{self.name}, {name}{', dropout' * drops}{'' if rows is None else f', rows cut: {rows}'}"
         if tp > 1 and not any(state.cuts and "tp" in sum(state.cuts, []) for state in program.stages[0].declared.values()):
