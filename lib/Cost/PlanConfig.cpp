@@ -181,7 +181,7 @@ std::string configForPlan(const ModelShape &shape, const Candidate &candidate, c
                 cluster.name.c_str(),
                 program         ? ", as its program is planned"
                 : hasPass(plan) ? ", by rules"
-                                : ", by rules: no program can be made of it yet");
+                                : ", by rules: no program of it was planned");
   Writer writer;
   writer.set("train_batch_size", plan.globalBatch(), seconds);
   writer.set("train_micro_batch_size_per_gpu", plan.microBatch,

@@ -2,7 +2,7 @@
 //
 // The one table of how ops are divided: for each kind of op its factors, and for those that are not
 // themselves on smaller shapes, what a rank does in their place (ShardingParts.cpp). Those of layers stand in
-// ShardingLayers.cpp, those of exchanges in ShardingCollectives.cpp. No pass names an op to cut it; what is
+// ShardingLayers.cpp, those of exchanges at its end. No pass names an op to cut it; what is
 // not in the table runs whole on every rank.
 //
 //===---------------------------------------------------------------------------===//

@@ -1,4 +1,5 @@
 //===- StepOps.cpp - What a step means, and in which order it runs ---------------===//
+#include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -67,3 +68,27 @@ SmallVector<Value> AdvanceOp::decompose(OpBuilder &builder) {
 bool RankMeanOp::isNeededWhole() { return true; }
 
 SmallVector<Value> RankMeanOp::decompose(OpBuilder &) { return {getValue()}; }
+
+//===----------------------------------------------------------------------===//
+// RecomputeOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RecomputeOp::verify() {
+  if (!llvm::equal(getBody().front().getArgumentTypes(), getKept().getTypes())) // C1.
+    return emitOpError("expects ") << getKept().size() << " block arguments of the kept values' types";
+  return success();
+}
+
+LogicalResult RecomputeOp::verifyRegions() {
+  auto yield = dyn_cast<YieldOp>(getBody().front().back());
+  if (!yield || !llvm::equal(yield.getValues().getTypes(), getOutputs().getTypes())) // C1.
+    return emitOpError("expects to yield ") << getOutputs().size() << " values of the results' types";
+  for (Operation &op : getBody().front().without_terminator())
+    if (!isPure(&op) && !isExchange(&op)) { // C2.
+      InFlightDiagnostic error = emitOpError("expects ops that may run twice in its body, but got ")
+                                 << op.getName();
+      error.attachNote(op.getLoc()) << "this op";
+      return error;
+    }
+  return success();
+}

@@ -140,6 +140,10 @@ void mlir::ds::buildBufferPipeline(OpPassManager &manager, const PipelineOptions
   // An update is still one launch with its copies after it, and what is speculative is known.
   if (options.lateUpdates == LateUpdates::Always)
     manager.addPass(createRotateUpdates());
+  // What waits between parts of a segment is a state from there on, whose rows nobody moves.
+  AlignRowsOptions kept;
+  kept.stages = true;
+  manager.addPass(createAlignRows(kept));
   // Likewise, of stages: each part of a segment is worked on by itself from here on.
   PipelineSegmentsOptions segments;
   segments.schedule = options.schedule;

@@ -92,7 +92,7 @@ std::string StageExplainer::remedy(const ValueOf &valueOf, const std::vector<Cha
   for (const Change &each : changes)
     if (checkPlan(what.shape, each.plan) && (!devices || each.plan.ranks() <= *devices) &&
         valueOf(each.plan) < 0.999 * now)
-      return each.text + (cost::hasPass(each.plan) ? "" : " (no program of it yet)");
+      return each.text + (cost::hasPass(each.plan) ? "" : " (by rules alone)");
   return otherwise;
 }
 

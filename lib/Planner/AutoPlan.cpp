@@ -179,14 +179,14 @@ std::string ds::planner::spellAnswer(const AutoQuestion &question, const AutoAns
   if (answer.isPlanningOnly)
     text += ", planning only";
   if (!answer.program && !hasPass(answer.chosen.plan))
-    text += ": no program can be made of it yet";
+    text += ": no program of it was planned";
   if (!answer.refusal.empty())
     text += ": no program was made: " + answer.refusal;
   if (answer.faster)
-    text += llvm::formatv(
-        "; by rules {0} takes {1} s where this takes {2} s, and no program can be made of it yet",
-        spellPlan(answer.faster->plan), spellSeconds(answer.faster->seconds),
-        spellSeconds(answer.chosen.seconds));
+    text +=
+        llvm::formatv("; by rules {0} takes {1} s where this takes {2} s, and no program of it was planned",
+                      spellPlan(answer.faster->plan), spellSeconds(answer.faster->seconds),
+                      spellSeconds(answer.chosen.seconds));
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
 }

@@ -89,6 +89,6 @@ std::string ds::planner::printWhatIf(const report::PlanReport &report) {
   if (!areAllPrograms && !llvm::all_of(report.whatIf, isEstimate))
     out << "=  planned as a program; all others are estimates by rules\n";
   if (llvm::any_of(report.whatIf, [](const PlanChoice &choice) { return !choice.hasPass; }))
-    out << "-  no program can be made of it yet: ds-opt refuses its keys\n";
+    out << "-  by rules alone: questions plan no programs of pipelines yet\n";
   return text;
 }

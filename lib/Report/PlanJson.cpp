@@ -234,6 +234,14 @@ static void addParameters(Json &json, const PlanReport &report) {
     json["active_parameters"] = *report.activeParameters;
 }
 
+/// What a rank sends in a step, by kind of collective.
+static Json trafficJson(const PlanReport &report) {
+  Json traffic = Json::object();
+  for (const auto &[kind, bytes] : report.predicted.communicationBytes)
+    traffic[kind] = bytes;
+  return traffic;
+}
+
 /// What each stage runs, in order.
 static void addSchedule(Json &json, const PlanReport &report) {
   for (const std::vector<ScheduledRun> &stage : report.schedule) {
@@ -254,14 +262,12 @@ std::string printPlanJson(const PlanReport &report) {
     json["ranks"].push_back(rankJson(rank));
   addSchedule(json, report);
   json["fits"] = report.fits();
-  const auto &sent = report.predicted.communicationBytes;
-  Json traffic(std::map<std::string, int64_t>(sent.begin(), sent.end()));
   json["predicted"] = {
       {"step_seconds", numberOrNull(report.predicted.stepSeconds)},
       {"tflops_per_device", numberOrNull(report.predicted.tflopsPerDevice)},
       {"compute_seconds", numberOrNull(report.predicted.computeSeconds)},
       {"exposed_communication_seconds", numberOrNull(report.predicted.exposedCommunicationSeconds)},
-      {"communication_bytes", traffic}};
+      {"communication_bytes", trafficJson(report)}};
   for (const auto &[kind, axes, bytes] : report.predicted.communicationByAxes)
     json["predicted"]["communication_bytes_by_axes"][kind][axes] = bytes;
   for (const auto &[key, seconds] : {std::pair("exposed_copy_seconds", report.predicted.exposedCopySeconds),

@@ -25,7 +25,7 @@ bool PlanReport::fits() const { return devicesFit(*this) && hostsFit; }
 
 std::string PlanReport::remarkOn(const PlanChoice &choice) const {
   if (!choice.hasPass)
-    return ", no program of it yet";
+    return ", by rules alone";
   return isPlanningOnly ? ", planning only" : "";
 }
 

@@ -11,7 +11,7 @@ import argparse
 import os
 import sys
 
-from check_tensors import MODELS, SAVINGS, TYPES, Model, configuration, safetensors_io
+from check_tensors import MODELS, SAVINGS, TYPES, Mesh, Model, configuration, safetensors_io
 from commands import finish, run
 
 # Two samples of 64 rows: less than two parts of 64 rows the CPU cannot make with the bits of the whole. One sample is cut in as many for
@@ -44,7 +44,7 @@ def check(model, sequence, dtype, saving, args):
         name = f"{dtype}-{saving}-rows-{'cut' if sequence else 'whole'}-{'overlaps' if overlaps else 'waits'}"
         keys = {"tensor_parallel": {"sequence_parallel": sequence, "tp_overlap_comm": overlaps}}
         sizes = {"train_micro_batch_size_per_gpu": 1} if os.path.basename(model.folder) == "long" else {}
-        config = configuration(args.ranks, changes=[TYPES[dtype], SAVINGS[saving], keys, sizes])
+        config = configuration(Mesh(tp=args.ranks), changes=[TYPES[dtype], SAVINGS[saving], keys, sizes])
         program = model.compile(name, config, args.ranks)
         counts[overlaps] = exchanges(model, name, args.ranks)
         file = os.path.join(model.folder, name + ".trained.safetensors")

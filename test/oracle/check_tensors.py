@@ -45,7 +45,8 @@ MODELS = {
     "mlp": None,  # examples/models/mlp.py
 }
 DROPS = {"gpt2": ("resid_pdrop", "embd_pdrop", "attn_pdrop"), "bert": ("hidden_dropout_prob", "attention_probs_dropout_prob")}
-Mesh = collections.namedtuple("Mesh", "tp dp sp", defaults=(1, 1, 1))  # ranks that share layers, read other samples, share sequences
+# Ranks that share layers, read other samples, share sequences, and have stages of layers.
+Mesh = collections.namedtuple("Mesh", "tp dp sp pp", defaults=(1, 1, 1, 1))
 MESHES = {"tp2": Mesh(tp=2), "tp4": Mesh(tp=4), "tp2-dp2": Mesh(tp=2, dp=2),
           "sp2": Mesh(sp=2), "sp4": Mesh(sp=4), "sp2-dp2": Mesh(dp=2, sp=2), "sp2-tp2": Mesh(tp=2, sp=2)}
 TYPES = {"fp32": {}, "bf16": {"bf16": {"enabled": True}},
@@ -110,7 +111,7 @@ def merge(into, more):
 
 
 def ranks_of(mesh):
-    return mesh.tp * mesh.dp * mesh.sp
+    return mesh.tp * mesh.dp * mesh.sp * mesh.pp
 
 
 def configuration(mesh=Mesh(), stage=0, accumulation=1, changes=()):
@@ -122,6 +123,8 @@ def configuration(mesh=Mesh(), stage=0, accumulation=1, changes=()):
         config["tensor_parallel"] = {"autotp_size": mesh.tp}
     if mesh.sp > 1:
         config["sequence_parallel_size"] = mesh.sp
+    if mesh.pp > 1:
+        config["pipeline"] = {"stages": mesh.pp}
     for change in changes:
         merge(config, json.loads(json.dumps(change)))
     return config

@@ -271,9 +271,13 @@ static Status settleTraining(Model &model, const Options &options, config::Confi
 }
 
 /// Says of `module` which entries the step has that is to be built.
-static Status settleEntries(mlir::ModuleOp module, const Options &options) {
+static Status settleEntries(mlir::ModuleOp module, const Options &options, const config::Config &config) {
   if (options.entry.empty())
     return {};
+  if (config.mesh.pp > 1)
+    return Error{ExitCode::Invalid,
+                 "--entry " + options.entry + ": a program of several stages has no entries yet",
+                 "make another of one stage for ds-run --sample: it reads the same weights"};
   mlir::FailureOr<mlir::ds::Phase> phase = mlir::ds::phaseOf(module);
   if (failed(phase))
     return Error{ExitCode::Invalid, options.input + ": is no valid model", "the diagnostics above say where"};
@@ -369,7 +373,7 @@ Result<Model> ds::opt::loadModel(const Options &options, config::Config &config,
                                                           : setFromConfig(*model.module, options, config);
   if (!settled)
     return settled.error();
-  if (Status status = settleEntries(*model.module, options); !status)
+  if (Status status = settleEntries(*model.module, options, config); !status)
     return status.error();
   if (Status status = checkBatch(*model.module, config); !status)
     return status.error();

@@ -48,8 +48,9 @@ size_t leftOf(const PipelineProblem &problem, const std::vector<std::vector<Pipe
 /// The example of PipelineTimetable.h.
 TEST(PipelineTimetable, HasMessagesBehindWhatMakesThem) {
   const PipelineProblem problem = makeEqualChunks(2, 1, 2, kEqual);
+  const auto items = makeTimetable(problem, makeOneForwardOneBackward(problem));
   std::vector<std::string> words;
-  for (const PipelineItem &item : makeTimetable(problem, makeOneForwardOneBackward(problem))[1])
+  for (const PipelineItem &item : items[1])
     words.push_back(spellItem(problem, item));
   EXPECT_THAT(words,
               testing::ElementsAre("receive F0", "receive F1", "F0", "B0", "send B0", "F1", "B1", "send B1"));

@@ -97,7 +97,9 @@ TEST(Program, RefusesParallelismThatIsNotOfData) {
   };
   EXPECT_EQ(keys("", 2), "");
   EXPECT_EQ(keys("zero_optimization: {stage: 3}", 1024), "");
-  EXPECT_EQ(keys("pipeline: {stages: 2}", 2), "pipeline.stages=2 ");
+  EXPECT_EQ(keys("pipeline: {stages: 2, partition: 'uniform', schedule: 'gpipe'}", 2), "");
+  EXPECT_EQ(keys("pipeline: {stages: 2, schedule: 'zb-h1'}", 2), "pipeline.schedule=\"zb-h1\" ");
+  EXPECT_EQ(keys("pipeline: {stages: 2}, skip_bad_steps: true", 2), "skip_bad_steps=true ");
   EXPECT_EQ(keys("tensor_parallel: {autotp_size: 2, sequence_parallel: true}", 2), "");
   EXPECT_EQ(keys("tensor_parallel: {tp: {tp_size: 2}}", 4), "");
   EXPECT_EQ(keys("sequence_parallel_size: 2, seq_parallel_communication_data_type: 'bf16'", 2), "");

@@ -83,7 +83,7 @@ TEST_F(AutoPlan, NamesAFasterPlanOfWhichNoProgramCanBeMade) {
   ASSERT_TRUE(answer->faster);
   EXPECT_FALSE(hasPass(answer->faster->plan));
   EXPECT_LT(answer->faster->seconds, answer->chosen.seconds); // both by rules
-  EXPECT_THAT(spellAnswer(question(), *answer), HasSubstr("no program can be made of it yet"));
+  EXPECT_THAT(spellAnswer(question(), *answer), HasSubstr("no program of it was planned"));
   AutoQuestion alone = question();
   alone.asksRules = false;
   answer = findAutoPlan(alone, planner());
@@ -143,7 +143,7 @@ TEST_F(AutoPlan, SaysWhereNoProgramFits) {
   Result<AutoAnswer> answer = findAutoPlan(question(), planner());
   ASSERT_TRUE(answer);
   EXPECT_FALSE(answer->program || hasPass(answer->chosen.plan));
-  EXPECT_THAT(spellAnswer(question(), *answer), HasSubstr("by rules: no program can be made of it yet"));
+  EXPECT_THAT(spellAnswer(question(), *answer), HasSubstr("by rules: no program of it was planned"));
   AutoQuestion programs = question();
   programs.asksRules = false;
   answer = findAutoPlan(programs, planner());

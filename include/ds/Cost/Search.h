@@ -67,8 +67,8 @@ int64_t longestSequence(const ModelShape &shape, const ParallelPlan &plan, const
 /// The plan that a configuration asks for.
 ParallelPlan planFromConfig(const config::Config &config);
 
-/// Whether programs have all that a plan asks for: no pipeline. What is computed again they choose
-/// themselves.
+/// Whether questions plan the program of a plan: they plan no pipelines yet. What is computed again programs
+/// choose themselves.
 bool hasPass(const ParallelPlan &plan);
 
 /// What the program of a plan takes.

@@ -226,6 +226,7 @@ def AlignRows : Pass<"ds-align-rows", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::ds::DsDialect"];
+  let options = [Option<"stages", "stages", "bool", "false", "only in models whose layers are stages">];
 }
 
 #endif // DS_BUFFER_PASSES

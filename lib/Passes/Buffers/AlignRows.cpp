@@ -17,6 +17,7 @@
 #include "Support/JoinKernels.h"
 #include "ds/Codegen/KernelClass.h"
 #include "ds/Dialect/Machine.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -162,11 +163,14 @@ static void renewKernels(ModuleOp module, SymbolTable &symbols) {
 
 namespace {
 struct AlignRows : mlir::ds::impl::AlignRowsBase<AlignRows> {
+  using AlignRowsBase::AlignRowsBase;
+
   void runOnOperation() override {
     ModuleOp module = getOperation();
     if (failed(requirePhase(module, getArgument(), Phase::Scheduled)))
       return signalPassFailure();
-    if (!isForCuda(module))
+    const MeshShape shape = getMeshShape(module);
+    if (!isForCuda(module) || (stages && shape.mesh.size(shape.stages) == 1))
       return;
     SymbolTable symbols(module);
     for (func::FuncOp func : module.getOps<func::FuncOp>())

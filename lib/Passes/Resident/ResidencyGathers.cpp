@@ -3,6 +3,7 @@
 
 #include "ds/Dialect/Collectives.h"
 #include "ds/Dialect/Emitter.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/CommandCost.h"
 #include "ds/Passes/ScheduledFunction.h"
@@ -160,7 +161,8 @@ class StayingParameter {
 public:
   StayingParameter(StepProblem &step, StringAttr state, const GatheredUses &gathered)
       : step(step), state(state), gathered(gathered) {}
-  void add(const SymbolTable &symbols);
+  /// `isOfStage`: forward and backward of a micro-batch are functions of their own, and each gathers.
+  void add(const SymbolTable &symbols, bool isOfStage);
 
 private:
   uint32_t beginOf(std::pair<uint32_t, uint32_t> use) const;
@@ -233,7 +235,7 @@ void StayingParameter::addHome(Stay stay, std::vector<analysis::ResidencyHold> h
   stays.push_back(stay);
 }
 
-void StayingParameter::add(const SymbolTable &symbols) {
+void StayingParameter::add(const SymbolTable &symbols, bool isOfStage) {
   value.isRead = true;
   addUses();
   const bool isInSeveral = gathered.uses.front().first != gathered.uses.back().first;
@@ -241,7 +243,7 @@ void StayingParameter::add(const SymbolTable &symbols) {
   const bool isSecondary = symbols.lookup<StateOp>(state).getGatheredFrom().has_value();
   // What is loaded for each gather is another value each time to those that place them.
   mayKeepWithin &= !gathered.isLoaded;
-  if (isInSeveral && mayKeepAll && mayKeepWithin && !isSecondary)
+  if (isInSeveral && mayKeepAll && mayKeepWithin && !isSecondary && !isOfStage)
     addHome(Stay::Step, std::move(whole), gathered.seconds);
   if (!gaps.empty() && mayKeepWithin)
     addHome(Stay::Segment, std::move(gaps), everyRun);
@@ -252,6 +254,8 @@ void StayingParameter::add(const SymbolTable &symbols) {
 }
 
 void mlir::ds::addGathers(StepProblem &step, const SymbolTable &symbols) {
+  const MeshShape shape = getMeshShape(cast<ModuleOp>(symbols.getOp()));
+  const bool isOfStage = shape.mesh.size(shape.stages) > 1;
   for (const auto &[state, gathered] : step.gathers) {
     // What is there because it is needed.
     for (auto [index, memory] : gathered.uses) {
@@ -260,6 +264,6 @@ void mlir::ds::addGathers(StepProblem &step, const SymbolTable &symbols) {
       step.live.hold(
           {StepProblem::kElements, gathered.elements, segment.at(use.begin), segment.since(use.end + 1)});
     }
-    StayingParameter(step, state, gathered).add(symbols);
+    StayingParameter(step, state, gathered).add(symbols, isOfStage);
   }
 }

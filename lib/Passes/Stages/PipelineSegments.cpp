@@ -23,9 +23,6 @@
 #include "StageTimes.h"
 #include "WeightValues.h"
 #include "ds/Dialect/MeshShape.h"
-#include "ds/Dialect/Stages.h"
-#include "ds/Dialect/Training.h"
-#include "ds/Dialect/Work.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/Passes.h"
 #include "ds/Passes/Phases.h"
@@ -187,19 +184,14 @@ LogicalResult SegmentSplitter::split(func::FuncOp func) {
 }
 
 LogicalResult SegmentSplitter::run(const StageTimes &times) {
-  SmallVector<func::FuncOp> segments; // of the schedule, in order
-  SmallVector<func::FuncOp> ofMicroBatch;
-  for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {
-    segments.push_back(module.lookupSymbol<func::FuncOp>(run.getSegment()));
-    ofMicroBatch.append(run.getCount(), segments.back());
-  }
-  SmallVector<StringAttr> names =
-      llvm::map_to_vector(ofMicroBatch, [](func::FuncOp f) { return f.getSymNameAttr(); });
-  for (func::FuncOp func : segments)
-    if (failed(split(func)))
+  SmallVector<StringAttr> segments; // by micro-batch
+  for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>())
+    segments.append(run.getCount(), run.getSegment().getAttr());
+  for (StringAttr name : segments)
+    if (!partsOf.contains(name) && failed(split(module.lookupSymbol<func::FuncOp>(name))))
       return failure();
   return times.write(module, schedule, [&](unsigned microBatch, SegmentPart part) {
-    return partsOf.lookup(names[microBatch])[unsigned(part)];
+    return partsOf.lookup(segments[microBatch])[unsigned(part)];
   });
 }
 
@@ -214,20 +206,24 @@ struct PipelineSegments : mlir::ds::impl::PipelineSegmentsBase<PipelineSegments>
     const MeshShape shape = getMeshShape(module);
     const int64_t stages = shape.mesh.size(shape.stages);
     auto schedules = llvm::to_vector(module.getOps<ScheduleOp>());
-    if (stages == 1 || schedules.size() != 1 || !isUnsplit(module, schedules.front()))
+    const int64_t microBatches = schedules.size() == 1 ? countWhole(module, schedules.front()) : 0;
+    if (stages == 1 || microBatches == 0)
       return markAllAnalysesPreserved();
-    FailureOr<StageTimes> times =
-        StageTimes::make(module, stages, getTraining(module).accumulation, schedule);
+    FailureOr<StageTimes> times = StageTimes::make(module, stages, microBatches, schedule);
     if (failed(times) || failed(SegmentSplitter(module, schedules.front()).run(*times)))
       signalPassFailure();
   }
 
-  /// Whether each run of `schedule` is of a segment that does all of a micro-batch.
-  static bool isUnsplit(ModuleOp module, ScheduleOp schedule) {
-    return llvm::all_of(schedule.getRuns().getAsRange<RunAttr>(), [&](RunAttr run) {
+  /// The micro-batches of a step of which each run is of a segment that does all of one; else 0.
+  static int64_t countWhole(ModuleOp module, ScheduleOp schedule) {
+    int64_t microBatches = 0;
+    for (RunAttr run : schedule.getRuns().getAsRange<RunAttr>()) {
       SegmentAttr segment = SegmentAttr::of(module.lookupSymbol<func::FuncOp>(run.getSegment()));
-      return segment.does(Work::Forward) && segment.does(Work::Backward);
-    });
+      if (!segment.does(Work::Forward) || !segment.does(Work::Backward))
+        return 0;
+      microBatches += run.getCount();
+    }
+    return microBatches;
   }
 };
 } // namespace

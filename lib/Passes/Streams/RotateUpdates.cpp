@@ -16,6 +16,7 @@
 //===---------------------------------------------------------------------------===//
 #include "Buffers/CopyCommands.h"
 #include "LateCommands.h"
+#include "ds/Dialect/MeshShape.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/LateUpdates.h"
 #include "ds/Passes/Passes.h"
@@ -56,7 +57,8 @@ private:
 /// Finds what the schedule begins and ends with.
 std::optional<std::string> UpdateRotator::findSegments() {
   auto schedules = llvm::to_vector(module.getOps<ScheduleOp>());
-  if (schedules.size() != 1 || isa_and_present<ModuleOp>(module->getParentOp()))
+  const MeshShape shape = getMeshShape(module);
+  if (schedules.size() != 1 || shape.mesh.size(shape.stages) > 1)
     return "the step has several stages";
   auto runs = llvm::to_vector(schedules.front().getRuns().getAsRange<RunAttr>());
   first = module.lookupSymbol<func::FuncOp>(runs.front().getSegment());

@@ -1,4 +1,9 @@
 // RUN: ds-opt %s --ds-align-rows --split-input-file | FileCheck %s
+// RUN: ds-opt %s --pass-pipeline='builtin.module(ds-align-rows{stages=true})' --split-input-file | FileCheck %s --check-prefix=STAGES
+// STAGES-LABEL: @head
+// STAGES: ds.alloc activations : !ds.buffer<tensor<32x257xbf16>, [257, 1], device>
+// STAGES-LABEL: @head_of_stage
+// STAGES: ds.alloc activations : !ds.buffer<tensor<32x264xbf16>, [264, 1], device>
 
 // The head of a model of 257 words: logits, in whose place their gradient is made, and the two products that read that. 257 * 2 bytes
 // are 2 more than 32 units of 16, so rows get 33 of them: 264 elements. The tied table and its gradient have rows of 64 elements.
@@ -207,6 +212,24 @@ module attributes {ds.machine = #ds.machine<target = "cpu">} {
 func.func @on_the_cpu(%h: !v, %w: !u) {
   %x = ds.alloc activations : !s
   ds.call matmul(%h, %w, %x) writes [2] params [0, 1, 0, 0] on compute : !v, !u, !s
+  return
+}
+}
+
+// -----
+
+// Of a stage that is asked for by itself: what waits for a backward of its own is to have the longer rows already.
+!h = !ds.buffer<tensor<32x64xbf16>, [64, 1], device>
+!w = !ds.buffer<tensor<257x64xbf16>, [64, 1], device>
+!x = !ds.buffer<tensor<32x257xbf16>, [257, 1], device>
+module attributes {ds.machine = #ds.machine<target = "cuda:sm_90">} {
+ds.mesh @mesh axes [pp = 2] stages pp
+// CHECK-LABEL: @head_of_stage
+// CHECK: ds.alloc activations : !ds.buffer<tensor<32x264xbf16>, [264, 1], device>
+func.func @head_of_stage(%h: !h, %w: !w, %dh: !h) {
+  %x = ds.alloc activations : !x
+  ds.call matmul(%h, %w, %x) writes [2] params [0, 1, 0, 0] on compute : !h, !w, !x
+  ds.call matmul(%x, %w, %dh) writes [2] params [0, 0, 0, 0] on compute : !x, !w, !h
   return
 }
 }

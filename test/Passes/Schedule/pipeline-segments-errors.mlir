@@ -8,7 +8,7 @@ module attributes {ds.phase = #ds.phase<scheduled>} {
   func.func @last(%x: !h {ds.input = "x"}) attributes {ds.segment = #ds.segment<forward, backward, update>} {
     %d = ds.alloc communication : !h
     ds.communicate recv ins() outs(%d) along pp carries transfer number 0 on transfer {ds.work = #ds.work<backward>, peer = 1 : i64} : () -> !h
-    // expected-error@below {{expects a message of forward or backward to wait for nothing that is done behind it}}
+    // expected-error@below {{expects a message of forward or backward to wait for nothing that is done after it}}
     ds.communicate send ins(%d) outs() along pp carries transfer number 1 on transfer {ds.work = #ds.work<forward>, peer = 1 : i64} : (!h) -> ()
     return
   }

@@ -3,11 +3,12 @@
 // RUN: ds-opt %s --pass-pipeline='builtin.module(ds-pipeline-segments,func.func(ds-insert-events),ds-verify-scheduled)' -o %t.mlir
 
 // The first of two stages, with three micro-batches. Forward makes %c of a parameter alone, which backward makes once more, and moves on
-// the counter @n, of which backward reads what it was: a copy has two slots, as have what is sent and read again, and the input. What is
-// received is read at once.
-// CHECK: ds.state @slots_0 role (buffer) slots 2 {{.*}} : tensor<2x8xi64>
-// CHECK: ds.state @slots_1 role (buffer) slots 2 {{.*}} : tensor<2x16xf32>
-// CHECK: ds.state @slots_2 role (buffer) slots 1 {{.*}} : tensor<1x16xf32>
+// the counter @n, of which backward reads what it was: copies of it and of the input have two slots, as
+// has what is sent and read again. What is received is read at once.
+// CHECK: ds.state @slots_0 role (buffer) slots 2 {{.*}} : tensor<2x16xf32>
+// CHECK: ds.state @slots_1 role (buffer) slots 2 {{.*}} : tensor<2x8xi64>
+// CHECK: ds.state @slots_2 role (buffer) slots 2 {{.*}} : tensor<2x16xf32>
+// CHECK: ds.state @slots_3 role (buffer) slots 1 {{.*}} : tensor<1x16xf32>
 // A stage before the last is one forward ahead. A send waits for the forward that makes its value, a backward for what it receives and for the
 // send of what it overwrites, a receive for the backward that reads its slot; a forward for the backward that its slots are of, on its own lane.
 // CHECK: ds.schedule stage 0 [
@@ -18,27 +19,28 @@
 // CHECK-SAME: #ds.run<@last.backward, first 2, count 1, gradients add, reduced true,
 // CHECK-SAME: #ds.run<@last.update, first 2, count 1, gradients none>]
 // All forwards do the same: one is left.
-// CHECK: func.func @first.forward(%[[N:.*]]: !ds.buffer<tensor<i64>, [], device> {ds.state = @n}, %[[KEPT:.*]]: !ds.buffer<tensor<i64>, [], device> {ds.state = @slots_0}, %[[W:.*]]: {{.*}} {ds.state = @w}, %[[X:.*]]: {{.*}} {ds.input = "x", ds.slots = 2 : i64}, %[[Y:.*]]: !ds.buffer<tensor<8xf32>, [1], device> {ds.state = @slots_1}) attributes {ds.segment = #ds.segment<forward>}
-// CHECK-NEXT: ds.call copy(%[[N]], %[[KEPT]])
-// CHECK-NEXT: %[[C:.*]] = ds.alloc activations
+// CHECK: func.func @first.forward(%[[X:.*]]: {{.*}} {ds.input = "x"}, %[[X0:.*]]: {{.*}} {ds.state = @slots_0}, %[[N:.*]]: {{.*}} {ds.state = @n}, %[[N0:.*]]: {{.*}} {ds.state = @slots_1}, %[[W:.*]]: {{.*}} {ds.state = @w}, %[[Y:.*]]: !ds.buffer<tensor<8xf32>, [1], device> {ds.state = @slots_2}) attributes {ds.segment = #ds.segment<forward>}
+// CHECK-DAG: ds.call copy(%[[N]], %[[N0]])
+// CHECK-DAG: ds.call copy(%[[X]], %[[X0]])
+// CHECK: %[[C:.*]] = ds.alloc activations
 // CHECK-NEXT: ds.launch @double ins(%[[W]]) outs(%[[C]])
 // CHECK-NEXT: ds.launch @add ins(%[[X]], %[[C]]) outs(%[[Y]])
 // CHECK-NEXT: ds.launch @next ins(%[[N]]) outs(%[[N]])
 // CHECK-NEXT: return
-// CHECK: func.func @send_value(%[[Y:.*]]: {{.*}} {ds.state = @slots_1}) attributes {ds.segment = #ds.segment<transfer>}
+// CHECK: func.func @send_value(%[[Y:.*]]: {{.*}} {ds.state = @slots_2}) attributes {ds.segment = #ds.segment<transfer>}
 // CHECK-NEXT: ds.communicate send ins(%[[Y]])
 // CHECK-NEXT: return
-// CHECK: func.func @receive_gradient(%[[D:.*]]: {{.*}} {ds.state = @slots_2}) attributes {ds.segment = #ds.segment<transfer>}
-// CHECK: func.func @first.backward(%[[D:.*]]: {{[^{]*}} {ds.state = @slots_2}, %[[KEPT:.*]]: {{[^{]*}} {ds.state = @slots_0}, %[[W:.*]]: {{[^{]*}} {ds.state = @w}, %[[Y:.*]]: {{[^{]*}} {ds.state = @slots_1}, %[[X:[a-z0-9]+]]:
-// CHECK: ds.launch @count ins(%[[D]], %[[KEPT]])
+// CHECK: func.func @receive_gradient(%[[D:.*]]: {{.*}} {ds.state = @slots_3}) attributes {ds.segment = #ds.segment<transfer>}
+// CHECK: func.func @first.backward(%[[D:.*]]: {{[^{]*}} {ds.state = @slots_3}, %[[N0:.*]]: {{[^{]*}} {ds.state = @slots_1}, %[[W:.*]]: {{[^{]*}} {ds.state = @w}, %[[Y:.*]]: {{[^{]*}} {ds.state = @slots_2}, %[[X0:.*]]: {{[^{]*}} {ds.state = @slots_0}, %[[G:[a-z0-9]+]]:
+// CHECK: ds.launch @count ins(%[[D]], %[[N0]])
 // CHECK: %[[C:.*]] = ds.alloc activations
 // CHECK-NEXT: ds.launch @double ins(%[[W]]) outs(%[[C]])
-// CHECK-NEXT: ds.launch @all ins(%{{.*}}, %[[Y]], %[[X]], %[[C]])
+// CHECK-NEXT: ds.launch @all ins(%{{.*}}, %[[Y]], %[[X0]], %[[C]])
 // CHECK-NOT: @middle.forward
 // CHECK-NOT: @last.forward
 // CHECK: func.func @last.update(%{{.*}} {ds.state = @g}, %{{.*}} {ds.state = @w}) attributes {ds.segment = #ds.segment<update>}
 // GPIPE keeps all three.
-// GPIPE: ds.state @slots_1 role (buffer) slots 3
+// GPIPE: ds.state @slots_2 role (buffer) slots 3
 // GPIPE: #ds.run<@first.forward, first 2, count 1, gradients none>{{.*}}#ds.run<@first.backward, first 0,
 !h = !ds.buffer<tensor<8xf32>, [1], device>
 !n = !ds.buffer<tensor<i64>, [], device>
