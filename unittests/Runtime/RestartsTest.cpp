@@ -101,6 +101,8 @@ TEST_F(RestartsTest, AJobThatHasSavedNothingStartsAsItWasStarted) {
   ::kill(rankOf(child), SIGKILL);
   ASSERT_TRUE(waitUntil([&] { return hasText(at("err"), "starts again in 1 s, as it was started"); }));
   ASSERT_TRUE(waitUntil([&] { return hasText(at("err"), "after step 2 dropped"); }));
+  // What the signal has it save is to be another step's.
+  ASSERT_TRUE(waitUntil([&] { return hasText(at("log.jsonl"), "\"step\":9,"); }));
   ::kill(child, SIGTERM);
   const Outcome outcome = finish(child);
   EXPECT_EQ(outcome.code, 75) << outcome.err;
