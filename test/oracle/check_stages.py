@@ -79,12 +79,7 @@ class Jobs(tensors.Jobs):
             found += [f"step {a['step']}: loss {a['loss']!r} against {b['loss']!r}" for a, b in zip(log, reference) if a["loss"] != b["loss"]][:1]
             ours, theirs = safetensors_io.load(weights), safetensors_io.load(expected)
             found += [f"{key} differs" for key in theirs if ours[key].tobytes() != theirs[key].tobytes()][:1]
-        for key in "skipped", "loss_scale":
-            if [step.get(key) for step in log] != [step.get(key) for step in reference]:
-                found.append(f"{key}: {[step.get(key) for step in log]} against {[step.get(key) for step in reference]}")
-        if job["type"] == "fp16" and not any(step["skipped"] for step in reference):
-            found.append("no step is skipped")
-        return found
+        return found + tensors.skips(log, reference, job["type"])
 
     def name_of(self, job):
         return name_of(job)

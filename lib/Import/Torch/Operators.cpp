@@ -264,6 +264,27 @@ TensorRef reduceDims(Builder &b, const char *kind, const TensorRef &x, const Sha
   return b.reshape(result, shape);
 }
 
+size_t dimsOf(const Call &call) {
+  const std::string &name = call.schema.name();
+  return static_cast<size_t>(name[name.find_first_of("123")] - '0');
+}
+
+Shape perDim(Call &call, const char *name, size_t numDims) {
+  Shape values = call.integers(name);
+  if (values.size() == 1)
+    values.resize(numDims, values.front());
+  if (values.size() != numDims)
+    fail(call.schema.name() + " over " + std::to_string(numDims) + " dimensions with " + name + " " +
+         spellList(values));
+  return values;
+}
+
+TensorRef summand(Call &call) {
+  TensorRef x = call.tensor("self");
+  at::ScalarType natural = c10::isIntegralType(x->type, /*includeBool=*/true) ? at::kLong : x->type;
+  return call.b.convert(x, call.type("dtype", natural));
+}
+
 TensorRef meanDims(Builder &b, const TensorRef &x, const Shape &dims, bool keep) {
   double count = 1;
   for (int64_t dim : dims)

@@ -106,6 +106,13 @@ const char *introducedIn(const std::string &name);
 
 // Helpers that several themes share.
 
+/// The number of the operator's dimensions, which its name has ("max_pool2d").
+size_t dimsOf(const Call &call);
+/// One number for all dimensions, or one for each.
+Shape perDim(Call &call, const char *name, size_t numDims);
+/// `self` in the type that `dtype` asks for; sums and products of integers are 64 bits wide.
+TensorRef summand(Call &call);
+
 /// A known number as a tensor of rank 0 that does not widen types.
 TensorRef makeScalar(const c10::Scalar &value);
 /// The type that PyTorch computes in when it combines these.

@@ -34,3 +34,12 @@ Operation *CommandCopier::copy(Operation *command) {
     translate(operand);
   return builder.clone(*command, mapping);
 }
+
+Value mlir::ds::onOtherRoot(Value buffer, llvm::function_ref<Value(Value root)> onto, OpBuilder &builder) {
+  auto view = buffer.getDefiningOp<ViewOp>();
+  if (!view)
+    return onto(buffer);
+  IRMapping mapping;
+  mapping.map(view.getSource(), onOtherRoot(view.getSource(), onto, builder));
+  return builder.clone(*view, mapping)->getResult(0);
+}

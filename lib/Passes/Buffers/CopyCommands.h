@@ -28,6 +28,10 @@ private:
   IRMapping mapping;
 };
 
+/// `buffer` as it is of another root: the views that lead to it are made once more, where `builder` is, on
+/// what `onto` has for its root.
+Value onOtherRoot(Value buffer, llvm::function_ref<Value(Value root)> onto, OpBuilder &builder);
+
 } // namespace mlir::ds
 
 #endif // DS_LIB_PASSES_BUFFERS_COPYCOMMANDS_H

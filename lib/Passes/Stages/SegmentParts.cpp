@@ -8,6 +8,11 @@
 using namespace mlir;
 using namespace mlir::ds;
 
+bool mlir::ds::isBehindForward(Operation *command) {
+  const Work work = getWork(command).value_or(Work::Forward);
+  return work == Work::Recompute || work == Work::Backward;
+}
+
 /// The part that `op` says.
 static SegmentPart saidPart(Operation *op) {
   const Work work = getWork(op).value_or(Work::Backward);

@@ -24,6 +24,9 @@ inline bool isTransfer(SegmentPart part) {
   return part != SegmentPart::Forward && part != SegmentPart::Backward && part != SegmentPart::Update;
 }
 
+/// Whether `command` is of the backward half of a micro-batch.
+bool isBehindForward(Operation *command);
+
 class SegmentParts {
 public:
   /// Divides the commands of `func`, which is on buffers. Fails with a diagnostic where that cannot be done:

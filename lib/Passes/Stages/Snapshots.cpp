@@ -1,21 +1,16 @@
 //===- Snapshots.cpp - States as they were when a micro-batch went forward ---------===//
 #include "Snapshots.h"
 
+#include "Buffers/CopyCommands.h"
+#include "SegmentParts.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/ScheduledFunction.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
-
-/// Whether `command` is of the backward half of a micro-batch.
-static bool isBehindForward(Operation *command) {
-  const Work work = getWork(command).value_or(Work::Forward);
-  return work == Work::Recompute || work == Work::Backward;
-}
 
 namespace {
 /// Who touches a state or an input.
@@ -42,16 +37,6 @@ static llvm::MapVector<Value, Touches> findChanged(func::FuncOp func) {
     return entry.second.reads.empty() || (isState && entry.second.writes.empty());
   });
   return touched;
-}
-
-/// `buffer`, a view of `root` or itself, on its copy.
-static Value onCopy(Value buffer, Value root, Value copy, OpBuilder &builder) {
-  if (buffer == root)
-    return copy;
-  auto view = buffer.getDefiningOp<ViewOp>();
-  IRMapping mapping;
-  mapping.map(view.getSource(), onCopy(view.getSource(), root, copy, builder));
-  return builder.clone(*view, mapping)->getResult(0);
 }
 
 /// Copies `root` where `builder` is.
@@ -84,7 +69,8 @@ LogicalResult mlir::ds::keepSnapshots(func::FuncOp func) {
       builder.setInsertionPoint(command);
       for (OpOperand &operand : command->getOpOperands())
         if (isa<BufferType>(operand.get().getType()) && rootOfBuffer(operand.get()) == root)
-          operand.set(onCopy(operand.get(), root, copy, builder));
+          operand.set(onOtherRoot(
+              operand.get(), [&](Value) { return copy; }, builder));
     }
   }
   return success();

@@ -1,13 +1,14 @@
 //===- WeightValues.cpp - What is made of parameters alone, in both halves ----------===//
 #include "WeightValues.h"
 
+#include "Buffers/CopyCommands.h"
+#include "SegmentParts.h"
 #include "Support/Exchanges.h"
 #include "ds/Dialect/Work.h"
 #include "ds/Passes/BufferAccess.h"
 #include "ds/Passes/ScheduledFunction.h"
 
 #include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::ds;
@@ -34,12 +35,6 @@ private:
   std::optional<OpBuilder> builder;                  ///< where copies are made
 };
 } // namespace
-
-/// Whether `command` belongs to the backward half of a micro-batch.
-static bool isBehind(Operation *command) {
-  const Work work = getWork(command).value_or(Work::Forward);
-  return work == Work::Recompute || work == Work::Backward;
-}
 
 WeightValues::WeightValues(func::FuncOp func) : func(func) {
   for (auto command : func.getBody().front().getOps<ScheduledOpInterface>())
@@ -79,14 +74,8 @@ bool WeightValues::isOfWeights(Value root) {
 
 /// `buffer`, a root that is made of parameters alone or a view of one, as it is made once more.
 Value WeightValues::onCopy(Value buffer) {
-  if (isa<BlockArgument>(buffer))
-    return buffer;
-  if (auto view = buffer.getDefiningOp<ViewOp>()) {
-    IRMapping mapping;
-    mapping.map(view.getSource(), onCopy(view.getSource()));
-    return builder->clone(*view, mapping)->getResult(0);
-  }
-  return copyOf(buffer);
+  return onOtherRoot(
+      buffer, [&](Value root) { return isa<BlockArgument>(root) ? root : copyOf(root); }, *builder);
 }
 
 Value WeightValues::copyOf(Value root) {
@@ -110,7 +99,7 @@ Value WeightValues::copyOf(Value root) {
 void WeightValues::remake() {
   SmallVector<Operation *> readers;
   for (auto command : func.getBody().front().getOps<ScheduledOpInterface>())
-    if (isBehind(command))
+    if (isBehindForward(command))
       readers.push_back(command);
   for (Operation *command : readers)
     for (OpOperand &operand : command->getOpOperands()) {

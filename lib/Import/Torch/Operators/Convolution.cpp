@@ -7,17 +7,6 @@ namespace ds::ts {
 
 namespace {
 
-/// Of one number for all dimensions, or one for each.
-Shape windowsOf(Call &call, const char *name, size_t numDims) {
-  Shape values = call.integers(name);
-  if (values.size() == 1)
-    values.resize(numDims, values.front());
-  if (values.size() != numDims)
-    fail(call.schema.name() + " over " + std::to_string(numDims) + " dimensions with " + name + " " +
-         spellList(values));
-  return values;
-}
-
 void checkTypes(const std::string &name, const TensorRef &x, const TensorRef &weight) {
   if (x->type != weight->type)
     fail(name + " of element type " + spell(x->type) + " with a weight of " + spell(weight->type),
@@ -81,10 +70,10 @@ bool isPaddingText(Call &call) {
 TensorRef convolve(Call &call, TensorRef x, const TensorRef &weight) {
   const size_t numDims = weight->shape.size() - 2;
   ConvWindows windows{
-      windowsOf(call, "stride", numDims), {}, windowsOf(call, "dilation", numDims), call.integer("groups")};
+      perDim(call, "stride", numDims), {}, perDim(call, "dilation", numDims), call.integer("groups")};
   checkOperands(call, x, weight, windows.groups);
   if (!isPaddingText(call))
-    windows.padding = windowsOf(call, "padding", numDims);
+    windows.padding = perDim(call, "padding", numDims);
   else if (call.text("padding") == "same")
     x = padSame(call, x, weight, windows);
   else if (call.text("padding") == "valid")
@@ -103,15 +92,15 @@ TensorRef convolveTransposed(Call &call, TensorRef x, const TensorRef &weight) {
   Builder &b = call.b;
   const std::string name = call.schema.name();
   const size_t numDims = weight->shape.size() - 2;
-  ConvWindows windows{windowsOf(call, "stride", numDims), windowsOf(call, "padding", numDims),
-                      windowsOf(call, "dilation", numDims), call.integer("groups")};
+  ConvWindows windows{perDim(call, "stride", numDims), perDim(call, "padding", numDims),
+                      perDim(call, "dilation", numDims), call.integer("groups")};
   checkTypes(name, x, weight);
   if (x->rank() != weight->rank() || windows.groups < 1 || x->shape[1] != weight->shape[0] ||
       weight->shape[0] % windows.groups != 0)
     fail(name + " of shape " + spellList(x->shape) + " with a weight of shape " + spellList(weight->shape) +
              " in " + std::to_string(windows.groups) + " groups",
          "check the shapes given by --input");
-  Shape extra = windowsOf(call, "output_padding", numDims);
+  Shape extra = perDim(call, "output_padding", numDims);
   Shape shape = {x->shape[0], weight->shape[1] * windows.groups};
   for (size_t d = 0; d < numDims; ++d) {
     int64_t size = (x->shape[d + 2] - 1) * windows.stride[d] - 2 * windows.padding[d] +

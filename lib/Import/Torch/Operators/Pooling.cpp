@@ -29,16 +29,8 @@ struct Windows {
 };
 
 /// One number for all dimensions, one for each, or `other` where none is given.
-Shape perDim(Call &call, const char *name, size_t numDims, const Shape &other) {
-  Shape values = call.has(name) ? call.integers(name) : Shape();
-  if (values.empty())
-    return other;
-  if (values.size() == 1)
-    values.resize(numDims, values.front());
-  if (values.size() != numDims)
-    fail(call.schema.name() + " over " + std::to_string(numDims) + " dimensions with " + name + " " +
-         spellList(values));
-  return values;
+Shape perDimOr(Call &call, const char *name, size_t numDims, const Shape &other) {
+  return call.has(name) && !call.integers(name).empty() ? perDim(call, name, numDims) : other;
 }
 
 /// How many windows there are: PyTorch lets none start behind what is padded at the front and read.
@@ -48,12 +40,6 @@ int64_t countWindows(const Windows &w, bool ceil) {
     return 0;
   int64_t count = (room + (ceil ? w.stride - 1 : 0)) / w.stride + 1;
   return ceil && (count - 1) * w.stride >= w.length + w.padding ? count - 1 : count;
-}
-
-/// The number of the operator's dimensions, which its name has ("max_pool2d").
-size_t dimsOf(const Call &call) {
-  const std::string &name = call.schema.name();
-  return static_cast<size_t>(name[name.find_first_of("123")] - '0');
 }
 
 /// The dimension `d` of those that windows slide over, the last ones: inputs have batches or not.
@@ -70,9 +56,9 @@ void checkRank(const Call &call, const TensorRef &x, size_t numDims) {
 std::vector<Windows> windowsOf(Call &call, const TensorRef &x) {
   const size_t numDims = dimsOf(call);
   checkRank(call, x, numDims);
-  Shape size = perDim(call, "kernel_size", numDims, {}), stride = perDim(call, "stride", numDims, size),
-        padding = perDim(call, "padding", numDims, Shape(numDims, 0)),
-        dilation = perDim(call, "dilation", numDims, Shape(numDims, 1));
+  Shape size = perDimOr(call, "kernel_size", numDims, {}), stride = perDimOr(call, "stride", numDims, size),
+        padding = perDimOr(call, "padding", numDims, Shape(numDims, 0)),
+        dilation = perDimOr(call, "dilation", numDims, Shape(numDims, 1));
   std::vector<Windows> result;
   for (size_t d = 0; d < numDims; ++d) {
     Windows w{size[d], stride[d], padding[d], dilation[d], x->shape[place(x, numDims, d)], 0};
@@ -259,7 +245,7 @@ TensorRef adapt(Call &call, Adapted kind) {
   TensorRef x = call.tensor("self");
   const size_t numDims = dimsOf(call);
   checkRank(call, x, numDims);
-  Shape sizes = perDim(call, "output_size", numDims, {});
+  Shape sizes = perDimOr(call, "output_size", numDims, {});
   bool isGlobal = kind == Adapted::Mean;
   Shape dims;
   for (size_t d = 0; d < numDims; ++d) {

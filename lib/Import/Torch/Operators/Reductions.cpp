@@ -20,13 +20,6 @@ TensorRef firstPosition(Builder &b, const char *kind, const TensorRef &x, int64_
 
 namespace {
 
-/// The tensor in the type that `dtype` asks for; sums of integers are 64 bits wide.
-TensorRef summand(Call &call) {
-  TensorRef x = call.tensor("self");
-  at::ScalarType natural = c10::isIntegralType(x->type, /*includeBool=*/true) ? at::kLong : x->type;
-  return call.b.convert(x, call.type("dtype", natural));
-}
-
 Value sum(Call &call) {
   TensorRef x = summand(call);
   return reduceDims(call.b, "sum", x, call.dims("dim", x->rank()), call.flag("keepdim"));

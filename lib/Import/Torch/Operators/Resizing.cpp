@@ -43,12 +43,6 @@ TensorRef flipDim(Builder &b, const TensorRef &x, int64_t dim) {
 
 namespace {
 
-/// The number of the operator's dimensions, which its name has ("upsample_nearest2d").
-size_t dimsOf(const Call &call) {
-  const std::string &name = call.schema.name();
-  return static_cast<size_t>(name[name.find_first_of("123")] - '0');
-}
-
 //===----------------------------------------------------------------------===//
 // Interpolation
 //===----------------------------------------------------------------------===//

@@ -36,15 +36,8 @@ TensorRef sumSoFar(Builder &b, const TensorRef &x, int64_t dim, bool inclusive) 
   return narrow(b, sums, dim, 0, size);
 }
 
-/// The type in which PyTorch adds up and multiplies: integers in 64 bits.
-TensorRef counted(Call &call) {
-  TensorRef x = call.tensor("self");
-  at::ScalarType natural = c10::isIntegralType(x->type, /*includeBool=*/true) ? at::kLong : x->type;
-  return call.b.convert(x, call.type("dtype", natural));
-}
-
 Value cumulativeSum(Call &call) {
-  TensorRef x = counted(call);
+  TensorRef x = summand(call);
   if (x->rank() == 0 || x->numel() == 0)
     return x;
   return sumSoFar(call.b, x, call.dim("dim", x->rank()), true);
@@ -62,7 +55,7 @@ TensorRef multiplyAlong(Builder &b, TensorRef x, int64_t dim) {
 }
 
 Value product(Call &call) {
-  TensorRef x = counted(call);
+  TensorRef x = summand(call);
   const bool isWhole = !call.has("dim");
   if (isWhole)
     x = call.b.reshape(x, {x->numel()});
